@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cctype>
 
 #include "config/resolve.h"
 #include "data/options.h"
@@ -8,6 +9,7 @@
 #include "launch/options.h"
 #include "train/options.h"
 #include "util/error.h"
+#include "util/log.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -149,7 +151,8 @@ std::string full_key(const Config& config,
 }
 
 void check_key(const Config& config, const std::string& path, const std::string& origin) {
-  if (config.has(path)) return;
+  const auto is_inside = [&](const Key& key) { return starts_with(key.path, path + "."); };
+  if (config.has(path) || std::ranges::any_of(config.schema(), is_inside)) return;
   const std::string mine = text_of(config.get("recipe"));
   const std::vector<std::string> owners = recipes_with(path);
   if (!owners.empty()) {
@@ -201,6 +204,21 @@ void check_keys(const Config& config, const Json& tree, const std::string& origi
     return check_paths(config, tree, "", origin);
   if (!tree["values"].is_object()) return;
   for (const auto& [path, entry] : tree["values"].items()) check_key(config, path, origin);
+}
+
+void warn_of_single_underscores(const Config& config,
+                                const std::map<std::string, std::string>& environment) {
+  for (const auto& [name, text] : environment) {
+    if (!starts_with(name, "GANTRAIN_") || name.find("__") != std::string::npos) continue;
+    for (const Key& key : config.schema()) {
+      if (key.path.find('.') == std::string::npos) continue;
+      const std::string path = lower(join(split(key.path, '.'), "_"));
+      if ("gantrain_" + path != lower(name)) continue;
+      std::string meant = "GANTRAIN_" + join(split(key.path, '.'), "__");
+      std::ranges::transform(meant, meant.begin(), [](unsigned char c) { return std::toupper(c); });
+      warn("{} is no variable of gantrain; did you mean {}, which is {}?", name, meant, key.path);
+    }
+  }
 }
 
 void check_keys(const Config& config, const std::map<std::string, std::string>& environment) {

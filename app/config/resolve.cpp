@@ -383,10 +383,29 @@ std::string key_of_flag(const std::string& name) {
   return "";
 }
 
+bool is_range(const std::string& flag, const std::string& value) {
+  return (flag == "--nproc" || flag == "--nnodes") && std::ranges::count(value, ':') == 1;
+}
+
+namespace {
+
+// --nproc 2:4 is --nproc 4 with at least 2 of them; likewise --nnodes.
+void set_from_flag(Config& config, const std::string& flag, const std::string& value) {
+  const std::string key = key_of_flag(flag), origin = "flag " + flag;
+  if (!is_range(flag, value)) return config.set(key, value, origin);
+  const std::vector<std::string> sides = split(value, ':');
+  if (!parse_int(sides[0]) || !parse_int(sides[1]))
+    fail(Exit::kUsage, "{} {}: MIN:MAX are two numbers", flag, value);
+  config.set(key, sides[1], origin);
+  config.set(key + "_min", sides[0], origin);
+}
+
+}  // namespace
+
 void set_from_flags(Config& config, const std::vector<std::pair<std::string, std::string>>& flags) {
   for (const auto& [flag, value] : flags) {
     if (flag != "--set") {
-      config.set(key_of_flag(flag), value, "flag " + flag);
+      set_from_flag(config, flag, value);
       continue;
     }
     const size_t equals = value.find('=');
@@ -417,6 +436,7 @@ Config resolve(const ConfigSources& request,
   }
   config.set("preset", header.preset, header.preset_origin);  // for messages; again below
   check_keys(config, environment);
+  if (request.tells) warn_of_single_underscores(config, environment);
   set_from_environment(config, environment);
   if (request.smoke) config.set_tree(smoke_values(), "flag --smoke");
   set_from_flags(config, request.flags);

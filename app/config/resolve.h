@@ -34,6 +34,9 @@ void check_key(const Config& config, const std::string& path, const std::string&
 void check_keys(const Config& config, const Json& tree, const std::string& origin);
 // The same for GANTRAIN_* variables, which say keys in any case.
 void check_keys(const Config& config, const std::map<std::string, std::string>& environment);
+// Warns of GANTRAIN_TRAIN_BATCH, which would be a key with two underscores.
+void warn_of_single_underscores(const Config& config,
+                                const std::map<std::string, std::string>& environment);
 
 // The parts of the command line of `train` that set values.
 struct ConfigSources {
@@ -49,6 +52,9 @@ struct ConfigSources {
 // Returns the key of a flag of the table, "train.batch" of "--batch"; "" where there is no such
 // flag.
 std::string key_of_flag(const std::string& name);
+
+// Whether the value of --nproc or --nnodes is MIN:MAX, which sets a second key, KEY_min.
+bool is_range(const std::string& flag, const std::string& value);
 
 // Puts all layers together, lowest first: defaults, the preset and its bases, the file, the
 // environment, flags and --set; then applies --lr-scale. Of a run's config.json the run folder,

@@ -119,9 +119,10 @@ int guarded(std::vector<std::string> arguments) {
     return end_with(e.code(), e.what());
   } catch (const std::bad_alloc&) {
     return end_with(Exit::kOutOfMemory, "out of memory");
-  } catch (const std::system_error& e) {  // fmt's, of a standard output that is full
+  } catch (const std::system_error& e) {  // fmt's, of a standard output that is full or closed
     const bool is_disk = e.code().value() == ENOSPC || e.code().value() == EIO ||
-                         e.code().value() == EFBIG || e.code().value() == EDQUOT;
+                         e.code().value() == EFBIG || e.code().value() == EDQUOT ||
+                         e.code().value() == EBADF;
     return end_with(
         is_disk ? Exit::kDisk : Exit::kInternal,
         fmt::format("{}{}", is_disk ? "standard output: " : "internal error: ", e.what()));

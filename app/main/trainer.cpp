@@ -113,12 +113,15 @@ constexpr double kAbortSeconds = 0.5;
   }
 }
 
-// The processes of this rank's launcher, of which it is the first rank.
+// The processes of this rank's launcher.
 RankPids pids_here(const RankContext& context) {
-  RankPids pids{.host = host_name(), .launcher = ::getppid(), .pids = {}};
+  RankPids pids{.host = host_name(),
+                .launcher = ::getppid(),
+                .pids = {},
+                .first_rank = context.rank() - context.board_index};
   for (int64_t i = 0; i < context.board->ranks(); ++i)
     if (const int64_t pid = context.board->slot(i).pid; pid != 0)
-      pids.pids[context.rank() - context.board_index + i] = pid;
+      pids.pids[pids.first_rank + i] = pid;
   return pids;
 }
 

@@ -257,6 +257,26 @@ void print_exit_codes() {
   fmt::print("{}\n", rows.dump());
 }
 
+// The flags of `train` that set no key: --smoke, --dry-run, -q.
+void add_other_flags(Json& rows) {
+  std::vector<std::string> known;
+  for (const Json& row : rows) {
+    const auto names = row["flags"].get<std::vector<std::string>>();
+    known.insert(known.end(), names.begin(), names.end());
+  }
+  for (const VerbDescription& verb : describe_verbs(verbs())) {
+    if (verb.name != "train") continue;
+    for (const FlagDescription& flag : verb.flags) {
+      if (flag.names.empty() || std::ranges::count(known, flag.names.front()) > 0) continue;
+      rows.push_back(
+          {{"flags", flag.names},
+           {"key", ""},
+           {"help", flag.help},
+           {"allowed", flag.value.empty() ? "on" : flag.value.substr(0, flag.value.find(':'))}});
+    }
+  }
+}
+
 void print_flags(bool json) {
   const Config config(full_schema(recipe_facts().front().name));
   Json rows = Json::array();
@@ -279,11 +299,12 @@ void print_flags(bool json) {
                   {"key", ""},
                   {"help", "any key; of two that set the same one, flags too, the later wins"},
                   {"allowed", "key=value"}});
+  add_other_flags(rows);
   if (json) {
     fmt::print("{}\n", rows.dump());
     return;
   }
-  fmt::print("Every flag is an alias of a key; --set key=value reaches any key.\n\n");
+  fmt::print("Flags of training and the keys that they set; --set key=value sets any key.\n\n");
   for (const Json& row : rows) {
     fmt::print("{:<44} {:<22} {} [{}]\n",
                join(row["flags"].get<std::vector<std::string>>(), ", "),
@@ -316,8 +337,12 @@ Json key_rows(const std::string& only) {
   return rows;
 }
 
-// Keys that the same recipes have stand together under these recipes' names.
-void print_keys(const std::string& only, bool json) {
+// Keys that the same recipes have stand together under these recipes' names. A preset stands for
+// its recipe.
+void print_keys(const std::string& named, bool json) {
+  const std::vector<std::string> presets = preset_names();
+  const bool preset = std::ranges::find(presets, named) != presets.end();
+  const std::string only = preset ? preset_recipe(named) : named;
   if (!only.empty()) find_recipe_facts(only);  // refuses an unknown one
   const Json rows = key_rows(only);
   if (json) {
@@ -404,7 +429,7 @@ struct HelpRequest {
 template <class Field>
 void fields(HelpRequest& o, Field&& field) {
   field("topic", o.topic, said("topic"), "one of gantrain help, or a command");
-  field("recipe", o.recipe, said("recipe"), "keys: those of this recipe alone");
+  field("recipe", o.recipe, said("recipe"), "keys: those of this recipe, or of a preset's, alone");
   field("json", o.json, "one JSON line");
   field("completion", o.completion, "the completion script of bash, zsh or fish");
   field("man",
@@ -446,11 +471,11 @@ std::vector<Explained> explained(const std::string& table) {
 }
 
 Verb help_verb() {
-  Verb verb = verb_of("help",
-                      "by topic: start, data, ddp, gpus, containers, slurm, amp, resume, metrics, "
-                      "small, exit, flags, keys",
-                      "Explains a topic; without one it lists the topics.",
-                      run_help);
+  Verb verb = verb_of(
+      "help",
+      "by topic: start, data, ddp, gpus, slurm, amp, resume, metrics, flags, keys and others",
+      "Explains a topic; without one it lists the topics.",
+      run_help);
   verb.run = [run = verb.run](const std::vector<std::string>& arguments) {
     // These words are another command's, so that nothing may be read into them.
     if (!arguments.empty() && arguments[0] == "--complete")

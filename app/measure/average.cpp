@@ -120,10 +120,8 @@ std::string name_of(const ComparedModel& model, bool ends) {
 const ComparedModel* best_of(const std::vector<ComparedModel>& models, const MetricRow& metric) {
   const ComparedModel* best = nullptr;
   for (const ComparedModel& model : models) {
-    if (!model.value) continue;
-    const bool better = best == nullptr || (metric.lower_is_better ? *model.value < *best->value
-                                                                   : *model.value > *best->value);
-    if (better) best = &model;
+    if (model.value && (best == nullptr || metric.is_better(*model.value, *best->value)))
+      best = &model;
   }
   return best;
 }

@@ -155,6 +155,10 @@ int run_features(FeaturesRequest& request, Options&) {
   }
   refuse_address(request.file);
   std::error_code error;
+  if (std::filesystem::is_directory(request.file, error))
+    fail(Exit::kInput,
+         "{}: a folder; a file of weights or of TorchScript is expected",
+         request.file);
   if (!std::filesystem::is_regular_file(request.file, error))
     fail(Exit::kInput,
          "{}: no such file; {} features says where to get it",

@@ -32,8 +32,8 @@ namespace gantrain {
 namespace {
 
 constexpr const char* kFinetuneAbout =
-    "Trains a model on with your own, few pictures: chooses length, fixed layers of D, "
-    "augmentation and cadence by how many there are, keeps the best model by a metric, goes back "
+    "Trains a model on with your own, few pictures: chooses length, frozen layers of "
+    "D, mirroring and cadence by how many there are, keeps the best model by a metric, goes back "
     "to the best state with half the rates where quality falls for long or pictures collapse (at "
     "most twice), and ends where nothing improves. At the end averages of other lengths compete "
     "with the best model, and the winner is best.safetensors. Stopped at any time, the same "
@@ -88,25 +88,61 @@ fs::path file_of(const std::string& from) {
 }
 
 // The model as files that a training begins at: a pickle is imported into the folder, under a name
-// that its content decides, once.
-fs::path importable(const FinetuneFlags& flags, const fs::path& folder) {
-  const fs::path from = file_of(flags.from);
-  if (!is_pickle(from.string())) return from;
-  std::error_code error;
-  if (!fs::is_regular_file(from, error)) fail(Exit::kInput, "{}: no such file", from.string());
-  const std::string hash = sha256(read_file(from)).substr(0, 12);
-  fs::path imported = folder / ("from-" + hash + ".safetensors");
-  if (fs::exists(imported, error)) return imported;
-  make_writable_folder(folder);
-  Children children;
-  children.start(0, {.arguments = {"import", from.string(), "-o", imported.string(), "-q"}});
-  const Children::End end = children.wait();
-  if (children.stop_signal() != 0)
-    throw UserError(static_cast<Exit>(code_of_stop(children.stop_signal())),
-                    "stopped while the pickle was imported");
-  if (end.code != 0) fail(static_cast<Exit>(end.code), "{}: could not be imported", flags.from);
-  return imported;
-}
+// that its content decides, once. A start that is refused, and a dry run, leave nothing of it.
+class Importable {
+ public:
+  Importable(const FinetuneFlags& flags, const fs::path& folder)
+      : folder_(folder), path_(file_of(flags.from)) {
+    if (!is_pickle(path_.string())) return;
+    std::error_code error;
+    if (!fs::is_regular_file(path_, error)) fail(Exit::kInput, "{}: no such file", path_.string());
+    const fs::path from = path_;
+    path_ = folder / ("from-" + sha256(read_file(from)).substr(0, 12) + ".safetensors");
+    words_ = {"import", from.string(), "-o", path_.string()};
+    if (fs::exists(path_, error)) return;
+    made_folder_ = !fs::exists(folder, error);
+    made_ = true;
+    make_writable_folder(folder);
+    try {
+      import(flags.from);
+    } catch (...) {
+      undo();
+      throw;
+    }
+  }
+  ~Importable() { undo(); }
+  Importable(const Importable&) = delete;
+  Importable& operator=(const Importable&) = delete;
+
+  const fs::path& path() const { return path_; }
+  void keep() { made_ = made_folder_ = false; }
+  // What makes the file: words of gantrain; none where it is not imported.
+  const std::vector<std::string>& words() const { return words_; }
+
+ private:
+  void import(const std::string& said) {
+    std::vector<std::string> words = words_;
+    words.emplace_back("-q");
+    Children children;
+    children.start(0, {.arguments = words});
+    const Children::End end = children.wait();
+    if (end.code == 0 && children.stop_signal() == 0) return;
+    if (children.stop_signal() != 0)
+      throw UserError(static_cast<Exit>(code_of_stop(children.stop_signal())),
+                      "stopped while the pickle was imported");
+    fail(static_cast<Exit>(end.code), "{}: could not be imported", said);
+  }
+
+  void undo() const {
+    std::error_code error;
+    if (made_) fs::remove(path_, error);
+    if (made_folder_) fs::remove(folder_, error);  // if nothing else lies in it
+  }
+
+  fs::path folder_, path_;
+  std::vector<std::string> words_;
+  bool made_ = false, made_folder_ = false;
+};
 
 // The words that make the model's networks, whatever the pictures are.
 std::vector<std::string> words_of_model(const StartingModel& model) {
@@ -125,6 +161,7 @@ std::vector<std::string> words_of_model(const StartingModel& model) {
 
 // Of what finetuning itself decides.
 [[noreturn]] void refuse(const std::string& word) {
+  if (word == "--dry-run") fail(Exit::kUsage, "--dry-run behind finetune: put it before --");
   fail(Exit::kUsage, "{} behind finetune: leave it out; PHOTOS, --from and -o say it", word);
 }
 
@@ -253,6 +290,10 @@ std::vector<std::string> choice_lines(const FinetunePlan& plan) {
   return lines;
 }
 
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
 // Whether anything was trained: else the folder may hold another finetuning.
 bool has_begun(const Finetuning& state, const fs::path& folder) {
   std::error_code error;
@@ -268,18 +309,28 @@ int race_for_gamma(PlannedRace& planned, Finetuning& state, Children& children) 
   if (stop != 0) return stop;
   const Candidate& winner = winner_of(planned.race).candidate;
   info("race    {} is left", winner.text());
+  if (has(planned.site.more, "--nproc")) {
+    info(
+        "race    it goes on with one GPU, as it raced; --nproc behind -- takes more for all of it");
+    state.words.insert(state.words.end(), {"--nproc", "1"});
+  }
   state.sets = winner.sets;
   state.run = (planned.site.folder / winner.name).string();
   return 0;
 }
 
-int dry_run(const FinetunePlan& plan) {
+std::string quoted(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (const std::string& word : words) all.push_back(shell_quote(word));
+  return join(all, " ");
+}
+
+int dry_run(const FinetunePlan& plan, const Importable& model) {
   for (const std::string& line : choice_lines(plan)) print_text("{}\n", line);
   if (const auto& planned = plan.race)
     fmt::print("\n{}", plan_text(planned->race, static_cast<int64_t>(planned->site.places.size())));
-  std::vector<std::string> quoted;
-  for (const std::string& word : plan.words) quoted.push_back(shell_quote(word));
-  print_text("train   {} train {}\n", program(), join(quoted, " "));
+  if (!model.words().empty()) print_text("import  {} {}\n", program(), quoted(model.words()));
+  print_text("train   {} train {}\n", program(), quoted(plan.words));
   return 0;
 }
 
@@ -337,9 +388,11 @@ int run_finetune(const std::vector<std::string>& arguments) {
   }
   std::optional<PlannedRace> race;
   if (!state || flags.dry_run) {
-    const auto plan = plan_finetuning(flags, importable(flags, folder), *own);
+    Importable model(flags, folder);
+    const auto plan = plan_finetuning(flags, model.path(), *own);
     if (!plan) return 0;
-    if (flags.dry_run) return dry_run(*plan);
+    if (flags.dry_run) return dry_run(*plan, model);
+    model.keep();
     for (const std::string& line : choice_lines(*plan)) info("{}", line);
     state = Finetuning{
         .command = command_line(), .from = flags.from, .words = plan->words, .metric = flags.by};

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "bench/common.h"
 #include "command/flags.h"
@@ -256,6 +257,19 @@ void say_start(const LaunchFlags& flags, const World& world) {
     info("logs    {}/{}/0/rank<k>.out and .err", flags.log_dir, flags.program.run_id);
 }
 
+// Throws UserError(kDisk) if output of the ranks was lost because a disk is full.
+void check_all_written() {
+  flush_standard_error(kLastWords);
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    const int failure = write_failure(fd);
+    if (failure == 0) continue;
+    fail(Exit::kDisk,
+         "standard {}: {}; text was lost",
+         fd == STDOUT_FILENO ? "output" : "error",
+         std::generic_category().message(failure));
+  }
+}
+
 int supervise(LaunchFlags& flags, const World& world) {
   const ScratchFolder scratch;  // for error files
   flags.program.scratch = scratch.path();
@@ -265,14 +279,16 @@ int supervise(LaunchFlags& flags, const World& world) {
     if (end.died) std::filesystem::remove_all(scratch.path(), none);
   };
   const ResumeHint nothing = [](const std::string&) { return std::string(); };
-  return launch({.world = world,
-                 .options = flags.launch,
-                 .request_json = "",
-                 .load = nullptr,
-                 .resume_hint = nothing,
-                 .record = record,
-                 .program = &flags.program})
-      .code;
+  const int code = launch({.world = world,
+                           .options = flags.launch,
+                           .request_json = "",
+                           .load = nullptr,
+                           .resume_hint = nothing,
+                           .record = record,
+                           .program = &flags.program})
+                       .code;
+  if (code == 0) check_all_written();
+  return code;
 }
 
 // A task of srun, mpirun or torchrun is a rank itself, under that launcher's supervision.
@@ -393,8 +409,9 @@ Verb join_verb() {
   return verb_of("join",
                  "take part in a run of several nodes that is at work (--nnodes MIN:MAX)",
                  "Makes this machine a node of a run that was started with --nnodes MIN:MAX: asks "
-                 "the run's node 0 for its command, and starts the same here, as a node that the "
-                 "run lacks. The command's folders and files must be here, too, as on all nodes.",
+                 "the node that leads the run (at first node 0) for its command, and starts the "
+                 "same here, as a node that the run lacks. The command's folders and files must be "
+                 "here, too, as on all nodes.",
                  run_join);
 }
 

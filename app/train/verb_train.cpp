@@ -98,22 +98,6 @@ void TrainArguments::declare(Options& options) {
   add(in("Talk", "-v,--verbose"), "more messages", verbose);
 }
 
-// --nproc 2:4 is --nproc 4 with at least 2 of them; likewise --nnodes.
-std::vector<std::pair<std::string, std::string>> with_ranges(
-    std::vector<std::pair<std::string, std::string>> flags) {
-  for (size_t i = 0; i < flags.size(); ++i) {
-    const std::string name = flags[i].first, text = flags[i].second;
-    const std::vector<std::string> sides = split(text, ':');
-    if ((name != "--nproc" && name != "--nnodes") || sides.size() != 2) continue;
-    if (!parse_int(sides[0]) || !parse_int(sides[1]))
-      fail(Exit::kUsage, "{} {}: MIN:MAX are two numbers", name, text);
-    flags[i].second = sides[1];
-    const char* key = name == "--nproc" ? "launch.nproc_min=" : "launch.nnodes_min=";
-    flags.emplace_back("--set", key + sides[0]);
-  }
-  return flags;
-}
-
 bool parse_arguments(const std::vector<std::string>& arguments, TrainArguments& out) {
   Options options(kTrainAbout, "gantrain [train]");
   options.add(out);
@@ -121,7 +105,7 @@ bool parse_arguments(const std::vector<std::string>& arguments, TrainArguments& 
   if (!options.parse(out.own.arguments)) return false;
   if (options.given("--preset") && out.sources.preset.empty())
     fail(Exit::kUsage, "--preset needs a name; {} presets list shows them", program());
-  out.sources.flags = with_ranges(out.keys.given(options));
+  out.sources.flags = out.keys.given(options);
   if (!out.dry_run.empty() && out.dry_run != "short" && out.dry_run != "full") {
     fail(Exit::kUsage, "--dry-run={}: allowed: --dry-run, --dry-run=full", out.dry_run);
   }
@@ -356,6 +340,8 @@ std::string invitation_to(const std::vector<std::string>& arguments) {
 int run_train(const std::vector<std::string>& arguments) {
   TrainArguments args;
   if (!parse_arguments(arguments, args)) return 0;
+  if (args.json && args.dry_run.empty())
+    fail(Exit::kUsage, "--json goes with --dry-run; stats.jsonl in the run folder is JSON always");
   set_log({args.quiet || (!args.dry_run.empty() && args.json) ? Level::kWarning
            : args.verbose                                     ? Level::kDebug
                                                               : Level::kInfo,
@@ -411,6 +397,7 @@ std::optional<PlannedConfig> planned_config(const std::vector<std::string>& word
     planned.given.insert(flag == "--set"
                              ? full_key(planned.config, value.substr(0, value.find('=')), flags)
                              : key_of_flag(flag));
+    if (flag != "--set" && is_range(flag, value)) planned.given.insert(key_of_flag(flag) + "_min");
   }
   return planned;
 }

@@ -156,13 +156,10 @@ std::string names_with(const std::string& metric, const Config& config) {
 }
 
 // What every run of the race is told beside the words of the user.
-std::vector<std::string> flags_of_all(const std::string& metric,
-                                      const Config& config,
-                                      bool on_gpu) {
+std::vector<std::string> flags_of_all(const std::string& metric, const Config& config) {
   std::vector<std::string> more = {"--set", "metrics.names=" + names_with(metric, config)};
   if (!config.read<MetricsOptions>().at_end)
     more.insert(more.end(), {"--set", "metrics.at_end=on"});
-  if (on_gpu && !config.given("launch.nproc")) more.insert(more.end(), {"--nproc", "1"});
   if (log_console_level() == Level::kWarning) more.emplace_back("-q");
   return more;
 }
@@ -196,10 +193,15 @@ PlannedRace plan_race(const RaceWish& wish, Config config) {
   const std::vector<Tried> tries = full_tries(wish, config);  // typing errors come first
   config.set("metrics.names", names_with(wish.by, config), "--by");
   config.set("run.out", wish.folder.string(), "-o");
-  const PlannedTraining training = plan_training(config);
+  const bool given = config.given("launch.nproc");
+  PlannedTraining training = plan_training(config);
+  const bool on_gpu = training.device == DeviceKind::kCuda;
+  if (on_gpu && !given) {  // what is "auto" is that of one GPU, too
+    config.set("launch.nproc", 1, "a GPU for each candidate");
+    training = plan_training(config);
+  }
   const auto train = training.config.read<TrainOptions>();
   const std::vector<Candidate> candidates = make_candidates(tries, training.config);
-  const bool on_gpu = training.device == DeviceKind::kCuda;
   check_candidates(wish, candidates, on_gpu);
 
   PlannedRace planned{.race = {.command = wish.command, .flags = wish.words, .metric = wish.by},
@@ -211,7 +213,8 @@ PlannedRace plan_race(const RaceWish& wish, Config config) {
   const int64_t ranks = config.read<LaunchOptions>().nproc.value_or(1);
   planned.site.places = race_places(
       on_gpu ? training.gpus : 0, ranks, variable(current_environment(), "CUDA_VISIBLE_DEVICES"));
-  planned.site.more = flags_of_all(wish.by, config, on_gpu);
+  planned.site.more = flags_of_all(wish.by, config);
+  if (on_gpu && !given) planned.site.more.insert(planned.site.more.end(), {"--nproc", "1"});
   if (!config.given("metrics.stop_on")) planned.site.while_racing = {"--stop-on", "collapse"};
   return planned;
 }

@@ -41,7 +41,7 @@ AugmentOptions augment_pipe(std::string_view name) {
   if (pipe == kPipes.end()) {
     std::string all;
     for (const Pipe& p : kPipes) all += (all.empty() ? "" : ", ") + std::string(p.name);
-    fail(Exit::kUsage, "augmentation pipe {}: there are {}", name, all);
+    fail(Exit::kUsage, "ada.pipe = {}: there are {}", name, all);
   }
   const auto on = [&](char group) {
     return pipe->groups.find(group) == std::string_view::npos ? 0.0 : 1.0;

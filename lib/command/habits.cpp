@@ -5,6 +5,7 @@
 
 #include "command/flags.h"
 #include "util/error.h"
+#include "util/file_kind.h"
 #include "util/log.h"
 #include "util/text.h"
 #include "util/wording.h"
@@ -37,8 +38,9 @@ Habit habit_of(const std::string& meaning,
 
 // What habits.txt and verb_habits.txt say.
 struct Habits {
-  std::vector<Habit> foreign;              // of the training
-  std::map<std::string, Respellings> own;  // values of the program's own flags
+  std::vector<Habit> foreign;                  // of the training
+  std::map<std::string, Respellings> own;      // values of the program's own flags
+  std::map<std::string, Respellings> besides;  // what values of foreign flags say besides
   std::map<std::string, std::vector<Habit>> of_verbs;
   std::map<std::string, std::string> scripts;  // other programs, and the verb that does their work
 
@@ -46,6 +48,8 @@ struct Habits {
     for (const auto& row : table_rows(command_files().at("habits.txt"), 4)) {
       if (row[0] == "own") {
         own[row[1]] = respellings_of(row[2]);
+      } else if (row[0] == "besides") {
+        for (const std::string& value : split(row[2], ' ')) besides[row[1]][value] = row[3];
       } else {
         foreign.push_back(habit_of(row[0], row[1], row[2], row[3]));
       }
@@ -88,9 +92,10 @@ std::string respelled(const Respellings& words, const std::string& value) {
 }
 
 // Throws UserError(kUsage) with the commands to type where --resume is given an official network
-// pickle.
+// pickle, or the address of one.
 void check_no_pickle(const std::string& flag, const std::string& value) {
   if (!ends_with(lower(value), ".pkl")) return;
+  refuse_address(value);
   const std::string model = value.substr(0, value.size() - 4) + ".safetensors";
   fail(Exit::kUsage,
        "{} {}: a network pickle holds weights, not the state of a run; {} import {} -o {}, "
@@ -162,6 +167,15 @@ class Translator {
 
   // A flag of this program. A switch takes its value behind an equals sign alone, by CLI11.
   void take_own(const std::string& word, const std::string& name) {
+    const bool apart =
+        word == name && at_ + 1 < words_.size();  // the value follows, if there is one
+    const std::string value = word != name ? word.substr(name.size() + 1)
+                              : apart      ? words_[at_ + 1]
+                                           : "";
+    if (take_metrics(name, value)) {
+      at_ += apart ? 1 : 0;
+      return;
+    }
     if (!of_training_) {
       out_.arguments.push_back(word);
       return;
@@ -171,16 +185,7 @@ class Translator {
     // The flag itself says which of them there are.
     static const std::vector<std::string> kAmpWords = {
         "auto", "fp16", "bf16", "off", "no", "fp32", "float16", "bfloat16", "float32"};
-    const bool apart =
-        word == name && at_ + 1 < words_.size();  // the value follows, if there is one
-    const std::string value = word != name ? word.substr(name.size() + 1)
-                              : apart      ? words_[at_ + 1]
-                                           : "";
     if (name == "--resume") check_no_pickle(name, value);
-    if (name == "--metrics" && take_metrics(name, value)) {
-      at_ += apart ? 1 : 0;
-      return;
-    }
     if (word == "--amp" && join_switch(word, kAmpWords)) return;
     if (word == "--dry-run" && join_switch(word, {"full", "short"})) return;
     for (const Flag& flag : flag_table()) {
@@ -199,17 +204,31 @@ class Translator {
     out_.lines.push_back(fmt::format("taken   {0} {1} for {0} {2}", name, value, own));
   }
 
-  // Takes the flag if its value has another name here.
+  // Takes the flag if it names metrics and its value has another name here.
   bool take_metrics(const std::string& name, const std::string& value) {
+    if (name != "--metrics" && name != "--keep-best" && name != "--by") return false;
     const std::string own = own_metrics(value);
     if (own == value) return false;
     out_.arguments.push_back(name + "=" + own);
-    out_.lines.push_back(fmt::format(
-        "taken   {0} {1} for {0} {2}; --set metrics.images=50000 takes as many pictures",
-        name,
-        value,
-        own));
+    out_.lines.push_back(
+        fmt::format("taken   {0} {1} for {0} {2}{3}",
+                    name,
+                    value,
+                    own,
+                    of_training_ ? "; --set metrics.images=50000 takes as many pictures" : ""));
     return true;
+  }
+
+  // Puts what a value of the flag says in the other program besides before all that is typed, which
+  // wins therefore. Returns what the line says of it.
+  std::string add_besides(const Habit& habit, const std::string& value) {
+    const auto flag = known_habits().besides.find(split(habit.names, ',')[0]);
+    if (!of_training_ || flag == known_habits().besides.end()) return "";
+    const auto text = flag->second.find(lower(value));
+    if (text == flag->second.end()) return "";
+    const std::vector<std::string> words = split(text->second, ' ');
+    out_.arguments.insert(out_.arguments.begin(), words.begin(), words.end());
+    return fmt::format(", with {} unless flags say otherwise", text->second);
   }
 
   void take(const Habit& habit, Given given) {
@@ -237,7 +256,8 @@ class Translator {
     const size_t blank = starts_with(habit.text, "-") ? text.find(' ') : std::string::npos;
     out_.arguments.push_back(text.substr(0, blank));
     if (blank != std::string::npos) out_.arguments.push_back(text.substr(blank + 1));
-    out_.lines.push_back(fmt::format("taken   {} for {}", given.text(), shown));
+    out_.lines.push_back(fmt::format(
+        "taken   {} for {}{}", given.text(), shown, add_besides(habit, given.value.value_or(""))));
     const std::string flag = habit.text.substr(0, habit.text.find_first_of(" ="));
     const std::string key = habit.text.substr(std::min(habit.text.size(), flag.size() + 1));
     out_.taken.push_back({flag == "--set" ? key.substr(0, key.find('=')) : flag, given.text()});
@@ -282,7 +302,10 @@ std::string own_metrics(const std::string& value) {
                                                            {"pr50k3", "pr"},
                                                            {"ppl2_wend", "ppl"},
                                                            {"ppl_wend", "ppl"},
-                                                           {"is50k", "is"}};
+                                                           {"is50k", "is"},
+                                                           {"eqt50k_int", "eqt"},
+                                                           {"eqt50k_frac", "eqt_frac"},
+                                                           {"eqr50k", "eqr"}};
   std::vector<std::string> all;
   for (const std::string& one : split(value, ',')) {
     const auto at = names.find(trim(one));
@@ -326,6 +349,39 @@ std::string as_typed(const std::string& message, const std::vector<Taken>& taken
   return typed.empty() ? message : message + "; given as " + join(typed, " ");
 }
 
+namespace {
+
+struct SidesJoined {
+  std::vector<std::string> arguments;
+  std::string line;  // that says what was taken; "" for nothing
+};
+
+// dataset_tool.py has a flag for each side: both together are one size here.
+SidesJoined join_sides(const std::string& verb, const std::vector<std::string>& arguments) {
+  SidesJoined joined;
+  std::map<std::string, std::string> sides, typed;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const size_t equals = arguments[i].find('=');
+    const std::string name = arguments[i].substr(0, equals);
+    const bool side = name == "--width" || name == "--height";
+    const bool apart = side && equals == std::string::npos && i + 1 < arguments.size();
+    if (side && (apart || equals != std::string::npos)) {
+      sides[name] = apart ? arguments[i + 1] : arguments[i].substr(equals + 1);
+      typed[name] = apart ? name + " " + shell_quote(arguments[++i]) : shell_quote(arguments[i]);
+    } else {
+      joined.arguments.push_back(arguments[i]);
+    }
+  }
+  if (verb != "data pack" || sides.size() != 2) return {arguments, ""};
+  const std::string size = sides["--width"] + "x" + sides["--height"];
+  joined.arguments.push_back("--resolution=" + size);
+  joined.line = fmt::format(
+      "taken   {} {} for --resolution {}", typed["--width"], typed["--height"], shell_quote(size));
+  return joined;
+}
+
+}  // namespace
+
 std::vector<std::string> in_own_words(const std::string& verb,
                                       const std::vector<std::string>& arguments,
                                       const Options& options) {
@@ -333,8 +389,10 @@ std::vector<std::string> in_own_words(const std::string& verb,
   static const std::vector<Habit> kNone;
   const std::vector<Habit>& foreign =
       of_verb == known_habits().of_verbs.end() ? kNone : of_verb->second;
+  const SidesJoined joined = join_sides(verb, arguments);
+  if (!joined.line.empty()) info("{}", joined.line);
   Translation own =
-      Translator(arguments, options.flag_names(), foreign, /*of_training=*/false).run();
+      Translator(joined.arguments, options.flag_names(), foreign, /*of_training=*/false).run();
   for (const std::string& line : own.lines) info("{}", line);
   return std::move(own.arguments);
 }

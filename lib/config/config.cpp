@@ -29,6 +29,21 @@ bool in_range(const Check& check, double value) {
   return whole > 0 && (whole & (whole - 1)) == 0;
 }
 
+namespace {
+
+// What a key allows, with a ramp as it is written in JSON.
+std::string allowed_in_full(const Key& key) {
+  constexpr std::string_view kRamp = "{from, to, kimg, shape}";
+  std::string text = key.allowed();
+  if (const size_t at = text.find(kRamp); at != std::string::npos) {
+    text.replace(
+        at, kRamp.size(), R"({"from": A, "to": B, "kimg": K, "shape": "linear"|"cosine"|"step"})");
+  }
+  return text;
+}
+
+}  // namespace
+
 Config::Config(Schema schema) : schema_(std::move(schema)) {
   for (size_t i = 0; i < schema_.size(); ++i) {
     const Key& key = schema_[i];
@@ -42,6 +57,16 @@ void Config::set(const std::string& path, const Json& value, const std::string& 
   if (at == values_.end()) {
     std::vector<std::string> paths;
     for (const Key& key : schema_) paths.push_back(key.path);
+    const auto inside = std::ranges::find_if(
+        paths, [&](const std::string& key) { return starts_with(key, path + "."); });
+    if (inside != paths.end()) {
+      fail(Exit::kUsage,
+           "{} = {} ({}): an object is expected, whose keys are {} and others",
+           path,
+           text_of(value),
+           origin,
+           *inside);
+    }
     const std::string hint = did_you_mean(path, paths);
     fail(Exit::kUsage,
          "unknown key {} ({}){}",
@@ -61,7 +86,7 @@ void Config::set(const std::string& path, const Json& value, const std::string& 
          path,
          text_of(value),
          origin,
-         key.allowed(),
+         allowed_in_full(key),
          hint);
   }
   at->second.value = *normal;

@@ -50,7 +50,8 @@ void fields(LaunchOptions& o, Field&& field) {
   field("nproc",
         o.nproc,
         at_least(1),
-        "ranks per node; auto: one per visible GPU; on a CPU what is measured to be fastest");
+        "ranks per node; auto: one per visible GPU; on a CPU what is measured to be fastest; "
+        "--nproc MIN:MAX begins with MAX and goes on with MIN or more");
   field("nproc_min",
         o.nproc_min,
         at_least(1),

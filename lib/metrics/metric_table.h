@@ -24,6 +24,9 @@ struct MetricRow {
 
   // Whether it compares features of pictures, whatever network they come from.
   bool needs_features() const { return needs_detector || needs_lite0; }
+  bool is_better(double value, double than) const {
+    return lower_is_better ? value < than : value > than;
+  }
   // What its row in a list ends with: " *" and " +" for the one network and the other.
   const char* network_mark() const { return needs_detector ? " *" : needs_lite0 ? " +" : ""; }
 };

@@ -337,9 +337,8 @@ std::optional<double> kimg_in_name(const std::string& name) {
   size_t first = 0;
   while (first < name.size() && !digit(first)) ++first;
   size_t end = first;
-  while (digit(end) || (end > first && end < name.size() && name[end] == '.' && digit(end + 1))) {
+  while (digit(end) || (end > first && end < name.size() && name[end] == '.' && digit(end + 1)))
     ++end;
-  }
   return parse_double(name.substr(first, end - first));
 }
 
@@ -348,6 +347,14 @@ std::optional<double> kimg_of_line(const std::string& line) {
   if (!row.is_object()) return std::nullopt;
   const auto kimg = kimg_of_row(row);
   return kimg ? kimg : kimg_of_metric(row);
+}
+
+Json newest_metric(const fs::path& folder, const std::string& name) {
+  Json newest;
+  each_object(folder / ("metric-" + name + ".jsonl"), kMostOfLines, [&](const SortedJson& row) {
+    if (number_at(row, "kimg") && row.contains("results")) newest = Json::parse(row.dump());
+  });
+  return newest;
 }
 
 std::map<std::string, Curve> read_stats(const fs::path& run_folder) {

@@ -31,6 +31,9 @@ std::map<std::string, Curve> read_metrics(const std::filesystem::path& run_folde
 // it; nothing if the line is no whole row, or does not tell it.
 std::optional<double> kimg_of_line(const std::string& line);
 
+// Returns the last row of a folder's metric-NAME.jsonl; null where there is no whole one.
+Json newest_metric(const std::filesystem::path& folder, const std::string& name);
+
 // Returns the first number in the name of a file: 200.16 of "model-000200.160.safetensors".
 std::optional<double> kimg_in_name(const std::string& name);
 

@@ -303,12 +303,13 @@ class Supervisor {
   int choose() {
     std::error_code error;
     const fs::path chosen = folder_ / kChosenModel;
-    if (fs::exists(chosen, error)) return 0;
-    const fs::path best = best_of_all();
-    if (children_.stop_signal() != 0) return code_of_stop(children_.stop_signal());
-    if (best.empty()) return 0;
-    write_file(chosen, read_file(best));
-    info("best    {}: {}", chosen.string(), best.filename().string());
+    if (!fs::exists(chosen, error)) {
+      const fs::path best = best_of_all();
+      if (children_.stop_signal() != 0) return code_of_stop(children_.stop_signal());
+      if (best.empty()) return 0;
+      write_file(chosen, read_file(best));
+      info("best    {}: {}", chosen.string(), best.filename().string());
+    }
     for (const auto& entry : fs::directory_iterator(folder_ / kAveragesFolder, error)) {
       if (entry.path().extension() == ".safetensors") fs::remove(entry.path(), error);
     }
@@ -337,6 +338,20 @@ void write_finetuning(const fs::path& folder, const Finetuning& state) {
   write_state_file(folder / kFinetuneFile, state);
 }
 
+namespace {
+
+// What the words say for --force, of which the last one counts; "" where they do not.
+std::string forced_by(const std::vector<std::string>& words) {
+  std::string keys;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (starts_with(words[i], "--force=")) keys = words[i].substr(8);
+    if (words[i] == "--force" && i + 1 < words.size()) keys = words[i + 1];
+  }
+  return keys;
+}
+
+}  // namespace
+
 std::vector<std::string> arguments_of(const Finetuning& state) {
   std::vector<std::string> words = {"train"};
   words.insert(words.end(), state.words.begin(), state.words.end());
@@ -347,9 +362,12 @@ std::vector<std::string> arguments_of(const Finetuning& state) {
       words.insert(words.end(), {"--set", pair});
       keys.push_back(pair.substr(0, pair.find('=')));
     }
+    const std::string own = forced_by(state.words);
+    if (!own.empty()) keys.push_back(own);
     if (!keys.empty()) words.insert(words.end(), {"--force", join(keys, ",")});
   }
   words.insert(words.end(), {"--run-dir", state.run});
+  if (log_console_level() == Level::kWarning) words.emplace_back("-q");
   return words;
 }
 
@@ -358,9 +376,9 @@ double go_back_to(const fs::path& run, double kimg) {
   const auto states = find_states(run);
   const auto state =
       std::ranges::find_if(states, [&](const NumberedFile& file) { return file.images <= limit; });
-  const int64_t images = state == states.end() ? 0 : state->images;
-  set_aside(run, images);
-  return kimg_of(images);
+  const bool afresh = state == states.end();
+  set_aside(run, afresh ? 0 : limit);  // names of states may be shorter than those of averages
+  return afresh ? 0 : kimg_of(state->images);
 }
 
 int supervise_finetuning(const fs::path& folder, Finetuning& state, Children& children) {

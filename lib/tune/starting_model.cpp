@@ -35,7 +35,7 @@ bool is_of_the_model(const std::string& key, const std::string& recipe) {
                                      std::string("ada.")}) {
     if (starts_with(key, section)) return true;
   }
-  return key == "train.batch";
+  return key == "train.batch" || key == "data.mirror";
 }
 
 // What the model's run was told, or chose: no default and no preset's value.
@@ -208,6 +208,11 @@ StartingModel read_starting_model(const fs::path& file_or_run, KeysOfRecipe keys
   std::error_code error;
   const bool is_run = fs::is_directory(file_or_run, error);
   const fs::path file = find_model(file_or_run);  // says what is wrong where there is none
+  if (lower(file.extension().string()) == ".pt") {
+    fail(Exit::kInput,
+         "{}: a state, whose networks its run folder tells of: give that",
+         file.string());
+  }
   StartingModel model{.path = file_or_run};
   const Json header = header_of_model(file);
   if (header.is_object()) {
@@ -247,6 +252,9 @@ constexpr int64_t kMeasurements = 25;  // of a run: each may be the best
 // Of a run's length, the longest half-life of the average: one of 5 kimg would after 20 kimg still
 // hold 6 % of the model that was begun at. Ours.
 constexpr double kLongestAverage = 0.1;
+// A model of less kimg may draw pictures that are not distinct yet, as metrics.collapse_after has
+// it.
+constexpr double kDistinct = 20;
 // Layers of a discriminator that was trained for less kimg are not worth keeping. Ours: with models
 // of 60 and 200 kimg at 32 pixels, frozen layers made pictures worse or no better
 // (docs/measurements.md).
@@ -259,6 +267,18 @@ constexpr double kOftenShown = 500;
 int64_t states_kept(double every) {
   const auto needed = static_cast<int64_t>(std::ceil(kCourseLimits.kimg / every)) + 1;
   return std::clamp(needed, kCourseLimits.times_without_best, kMeasurements);
+}
+
+// Kimg between measurements, states and snapshots, which must be those of the same moments: what
+// the user has said of one of them, or a share of the length.
+double cadence_of(const Config& config, double length) {
+  for (const char* key : {"metrics.every", "save.every"}) {
+    if (!config.has(key) || !config.given(key)) continue;
+    const Json given = config.get(key);
+    const double kimg = given.is_number() ? given.get<double>() : 0;
+    if (kimg > 0 && kimg < length) return kimg;
+  }
+  return std::max(length / kMeasurements, 0.001);
 }
 
 // "5", or "" where the run's own half-life of the average is no longer than its length asks for.
@@ -362,21 +382,28 @@ std::vector<FinetuneChoice> finetune_choices(const Config& config,
   const bool given = config.given("train.kimg");
   const double length = given ? config.get("train.kimg").get<double>() : kimg;
   const double shown = 1e3 * length / static_cast<double>(pictures);
-  if (rule.mirror && shown >= kOftenShown) {
+  const bool mirrored = rule.mirror && shown >= kOftenShown;
+  if (has(model.sets, "data.mirror=false")) {
+    choose("data.mirror", "off", "as the model's own run was told");
+  } else {
     choose("data.mirror",
-           "on",
-           fmt::format("{}, each shown {:.0f} times; off where left and right differ ({})",
+           mirrored ? "on" : "off",
+           fmt::format("{}, each shown {:.0f} times{} ({})",
                        for_so_many,
                        shown,
-                       kAda));
+                       mirrored ? "; off where left and right differ" : "",
+                       mirrored ? kAda : kOwn));
   }
   const std::string half_life = shorter_half_life(config, length);
   if (!half_life.empty()) {
     choose("ema.half_life", half_life, fmt::format("a tenth of the length, at most ({})", kOwn));
   }
-  const double every = std::max(length / kMeasurements, 0.001);
-  choose(
-      "metrics.every", shortest(every), fmt::format("{} measurements ({})", kMeasurements, kOwn));
+  const double every = cadence_of(config, length);
+  const auto times = static_cast<int64_t>(std::llround(length / every));
+  choose("metrics.every",
+         shortest(every),
+         fmt::format("{} ({})", counted(times, "measurement"), kOwn));
+  choose("metrics.at_start", "on", "the model that it begins at competes, too");
   choose("save.every", shortest(every), "a state to go back to for each measurement");
   choose("ema.posthoc",
          "on",
@@ -388,6 +415,8 @@ std::vector<FinetuneChoice> finetune_choices(const Config& config,
          "the best one is among them when it falls");
   choose("save.keep_best", metric, "the best model by it is kept");
   choose("metrics.stop_on", "collapse", "pictures that have collapsed lead back to the best state");
+  if (model.kimg == 0 || model.kimg >= kDistinct)
+    choose("metrics.collapse_after", "0", "a trained model's pictures are distinct from the start");
   return choices;
 }
 

@@ -60,6 +60,11 @@ class StandardStream {
     return !kept_.empty();
   }
 
+  int failure() {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
   void flush(double seconds) {
     const double end = monotonic_seconds() + seconds;
     const std::lock_guard lock(mutex_);
@@ -83,6 +88,7 @@ class StandardStream {
     if (process != process_) {
       kept_.clear();
       dropped_lines_ = 0;
+      failure_ = 0;
     }
     if (process == process_ && now.st_dev == device_ && now.st_ino == inode_) return;
     process_ = process;
@@ -118,9 +124,9 @@ class StandardStream {
     return ::write(fd_, text.data(), text.size());
   }
 
-  // Writes as much as is taken now, and returns how much. After an error there is no reader at all:
-  // everything counts as written.
-  size_t put(std::string_view text) const {
+  // Writes as much as is taken now, and returns how much. After an error there is no reader at all,
+  // or no room: everything counts as written.
+  size_t put(std::string_view text) {
     size_t done = 0;
     while (done < text.size()) {
       const ssize_t size = put_some(text.substr(done));
@@ -129,6 +135,8 @@ class StandardStream {
       } else if (size == 0 || errno == EAGAIN || errno == EWOULDBLOCK) {
         return done;
       } else if (errno != EINTR) {
+        const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+        if (full || (errno == EIO && way_ == Way::kFile)) failure_ = errno;
         return text.size();
       }
     }
@@ -163,6 +171,7 @@ class StandardStream {
   int own_ = -1;
   std::string kept_;
   int64_t dropped_lines_ = 0;
+  int failure_ = 0;
 };
 
 StandardStream& standard_stream(int fd) {
@@ -227,6 +236,8 @@ void write_for_slow_reader(int fd, std::string_view text) {
 }
 
 bool has_unread(int fd) { return standard_stream(fd).has_unread(); }
+
+int write_failure(int fd) { return standard_stream(fd).failure(); }
 
 bool standard_error_takes_text() { return takes_text(STDERR_FILENO); }
 

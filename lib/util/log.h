@@ -64,6 +64,10 @@ void write_standard_error(std::string_view text, Unread unread = Unread::kKeep);
 void write_for_slow_reader(int fd, std::string_view text);
 bool has_unread(int fd);
 
+// Returns the errno with which a full disk has refused text for a standard stream of this process;
+// 0 where nothing was lost in this way. A reader that went away is no failure.
+int write_failure(int fd);
+
 // Whether standard error would take some text now. Signal handlers may call it.
 bool standard_error_takes_text();
 

@@ -4,7 +4,7 @@
 
     scripts/peers/curves.py --data PICTURES.zip --out FOLDER --gantrain build/gantrain --python PYTHON \
         --stylegan2 CHECKOUT --r3gan CHECKOUT [--kimg 48 --every 8 --seeds 3 --threads 1 --jobs 2]
-    scripts/peers/curves.py ... --stylegan3 CHECKOUT --resolution 16 --seeds 1
+    scripts/peers/curves.py ... --stylegan3 CHECKOUT --resolution 16 --official-seeds 1
 
 Each code trains the same small network on the same pictures, without augmentation, from as many seeds. What the
 average of the generator draws at equal steps is measured by one judge, `gantrain metrics --images`, for all.
@@ -240,7 +240,8 @@ def report(args, all_curves):
     broken = []
     for net, curves in all_curves.items():
         for metric in args.metrics.split(","):
-            print(f"{net}, {metric}: medians of {args.seeds} seeds (least, most)")
+            print(f"{net}, {metric}: medians of " + " and ".join(f"{len(seeds)} seeds of {side}" for side, seeds in curves.items()) +
+                  " (least, most)")
             for i, row in enumerate(curves["official"][0]):
                 cells = {side: "%8.4g (%.4g, %.4g)" % (lambda b: (b[1], b[0], b[2]))(band_of(seeds, i, metric))
                          for side, seeds in curves.items()}
@@ -372,6 +373,7 @@ def main():
     parser.add_argument("--kimg", type=float, default=48)
     parser.add_argument("--every", type=float, default=8, help="kimg between measurements")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--official-seeds", type=int, help="of the official codes, where they take long; default: --seeds")
     parser.add_argument("--threads", type=int, default=1, help="of each training")
     parser.add_argument("--jobs", type=int, default=2, help="trainings at a time")
     parser.add_argument("--draws", type=int, default=2048, help="pictures of each measurement")
@@ -390,7 +392,7 @@ def main():
     args.detector = os.path.join(args.out, "classifier.pt")
     programs = Programs()
     runs = [Run(args, programs, net, side, seed) for seed in range(1, args.seeds + 1) for net in nets
-            for side in ("official", "gantrain")]
+            for side, last in (("official", args.official_seeds or args.seeds), ("gantrain", args.seeds)) if seed <= last]
     check_needs(args, runs)
     hold_settings(args)
     try:

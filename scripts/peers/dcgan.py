@@ -23,17 +23,22 @@ def down(inputs, outputs):
     return [convolution, nn.BatchNorm2d(outputs), nn.LeakyReLU(0.2, True)]
 
 
-def generator(latent, channels):
+def doublings(resolution):
+    """From 4 pixels to a power of two."""
+    return resolution.bit_length() - 3
+
+
+def generator(latent, channels, resolution=64):
     layers = up(latent, channels, 1, 0)
-    for _ in range(3):
+    for _ in range(doublings(resolution) - 1):
         layers += up(channels, channels // 2)
         channels //= 2
     return nn.Sequential(*layers, nn.ConvTranspose2d(channels, 3, 4, 2, 1, bias=False), nn.Tanh())
 
 
-def discriminator(channels):
+def discriminator(channels, resolution=64):
     layers = [nn.Conv2d(3, channels, 4, 2, 1, bias=False), nn.LeakyReLU(0.2, True)]
-    for _ in range(3):
+    for _ in range(doublings(resolution) - 1):
         layers += down(channels, 2 * channels)
         channels *= 2
     return nn.Sequential(*layers, nn.Conv2d(channels, 1, 4, 1, 0, bias=False), nn.Flatten())

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seconds from the kill -9 of one of several ranks to the next iteration that had not been done before.
 
-    scripts/peers/lost_rank.py --gantrain build/gantrain --python PYTHON [--ranks 4 --times 3 --ways elastic,restart,torchrun]
+    scripts/peers/lost_rank.py --gantrain build/gantrain --python PYTHON [--ranks 4 --times 3 --ways elastic,restart,torchrun,launch]
 
-Three ways to go on, one after another, each so often: gantrain's --nproc MIN:MAX from the memory of the ranks that are
-left, gantrain's --max-restarts from a state on disk, and torchrun's --max-restarts with a script as users write them:
-the DCGAN of dcgan.py under DistributedDataParallel, which saves and resumes. All three train the same networks on
-pictures of 32 pixels, batch 16, a thread a rank, over gloo, and save every 20 iterations. PYTHON has PyTorch.
+Four ways to go on, one after another, each so often:
+    elastic    gantrain's --nproc MIN:MAX, from the memory of the ranks that are left
+    restart    gantrain's --max-restarts, from a state on disk
+    torchrun   torchrun's --max-restarts, with a script as users write them: it saves, and goes on from what it saved
+    launch     the same script under gantrain launch
+Both train the networks of the preset dcgan-tiny with batch 16 on a thread a rank over gloo and save every 20 iterations. The
+script, whose pictures are noise, keeps no average and says nothing, so it does less. PYTHON has PyTorch.
 Prints a line for each way, and one JSON line last. `again`: iterations that were computed twice; null where ranks go on
-from memory. `ended`: how often the whole run ended instead, as torchrun's did where gloo's new connections were refused.
+from memory. `ended`: how often the whole run ended instead.
 """
 import argparse
 import json
@@ -20,18 +23,18 @@ import re
 import shutil
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
+from programs import running
+
 BATCH, PIXELS, SAVE_EVERY = 16, 32, 20
 LONG = 300  # seconds, for what never comes
 
 
 def train(folder):
-    """A rank of torchrun: what users write to come back after a failure."""
+    """A rank of the script: what users write to come back after a failure."""
     import torch
     import torch.distributed as dist
     from torch.nn.functional import softplus
@@ -42,9 +45,7 @@ def train(folder):
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     torch.manual_seed(rank)
-    nets = {"G": generator(100, 256)[:-5], "D": discriminator(32)}
-    nets["G"].append(torch.nn.ConvTranspose2d(64, 3, 4, 2, 1, bias=False)).append(torch.nn.Tanh())
-    nets["D"][-2] = torch.nn.Conv2d(256, 1, 2, 1, 0, bias=False)
+    nets = {"G": generator(100, 128, PIXELS), "D": discriminator(32, PIXELS)}
     adam = {name: torch.optim.Adam(net.parameters(), 2e-4, (0.5, 0.999)) for name, net in nets.items()}
     state, done = folder / "state.pt", 0
     if state.exists():
@@ -83,13 +84,18 @@ class Way:
 
     def __init__(self, args, name, folder):
         self.args, self.name, self.folder = args, name, folder
-        self.run = folder if name == "torchrun" else folder / "run"
+        self.of_a_script = name in ("torchrun", "launch")
+        self.run = folder if self.of_a_script else folder / "run"
 
     def command(self):
         ranks = self.args.ranks
         if self.name == "torchrun":
-            return [self.args.python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}",
-                    "--max-restarts=3", "--monitor-interval=0.1", __file__, "--train", str(self.folder)]
+            # With the store that it shares with its ranks, they find the addresses of those before: pytorch/pytorch issue 135712.
+            return ["env", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1", self.args.python, "-m", "torch.distributed.run", "--standalone",
+                    f"--nproc-per-node={ranks}", "--max-restarts=3", "--monitor-interval=0.1", __file__, "--train", str(self.folder)]
+        if self.name == "launch":
+            return [self.args.gantrain, "launch", "--standalone", "--nproc", str(ranks), "--max-restarts", "3", "--",
+                    self.args.python, __file__, "--train", str(self.folder)]
         kimg = BATCH / 1000
         more = ["--nproc", f"1:{ranks}"] if self.name == "elastic" else ["--nproc", str(ranks), "--max-restarts", "3"]
         return [self.args.gantrain, "--preset", "dcgan-tiny", "--batch", str(BATCH), "--device", "cpu", "--threads", "1", "--kimg",
@@ -99,7 +105,7 @@ class Way:
     def iterations(self):
         """The iterations that are done, in the order in which they were done."""
         try:
-            if self.name == "torchrun":
+            if self.of_a_script:
                 lines = (self.run / "iterations").read_text().split("\n")[:-1]
                 return [int(line) for line in lines]
             lines = (self.run / "stats.jsonl").read_text().split("\n")[:-1]
@@ -109,7 +115,7 @@ class Way:
 
     def resumed_at(self):
         """The iteration from which the ranks that were started again went on; None: they were not."""
-        if self.name == "torchrun":
+        if self.of_a_script:
             done = self.iterations()
             return next((now - 1 for before, now in zip(done, done[1:]) if now <= before), None)
         found = re.search(r"resume  at ([\d.]+) kimg", (self.run / "log.txt").read_text())
@@ -118,7 +124,7 @@ class Way:
     def victim(self):
         """The process of a rank that is not rank 0."""
         number = random.randrange(1, self.args.ranks)
-        if self.name == "torchrun":
+        if self.of_a_script:
             return int((self.run / f"pid{number}").read_text())
         return json.loads((self.run / "errors/pids.json").read_text())[str(number)]
 
@@ -132,10 +138,7 @@ class Way:
 
     def measure(self):
         """Seconds to the next iteration that is new, and how many were computed again; None: all ranks went on."""
-        with open(self.folder / "said.txt", "wb") as said:
-            child = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
-                                     env=dict(os.environ, OMP_NUM_THREADS="1"))
-        try:
+        with running(self.command(), self.folder / "said.txt", threads=1) as child:
             enough = SAVE_EVERY + random.randrange(SAVE_EVERY // 2, SAVE_EVERY)
             self.wait(child, lambda: max(self.iterations(), default=0) >= enough)
             os.kill(self.victim(), signal.SIGKILL)
@@ -144,13 +147,6 @@ class Way:
             seconds = time.monotonic() - killed
             resumed = self.resumed_at()
             return seconds, None if resumed is None else before - resumed
-        finally:
-            child.terminate()
-            try:
-                child.wait(60)
-            except subprocess.TimeoutExpired:
-                os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
 
 
 def summary(found, ended):
@@ -174,12 +170,12 @@ def main():
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--ways", default="elastic,restart,torchrun")
+    parser.add_argument("--ways", default="elastic,restart,torchrun,launch")
     parser.add_argument("--train", type=pathlib.Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))  # ends what it has started, too
     if args.train:
         return train(args.train)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))  # ends what it has started, too
     if args.ranks < 2:
         parser.error("--ranks: at least two, of which one is lost")
     args.gantrain = shutil.which(args.gantrain) or parser.error(f"{args.gantrain}: no program")

@@ -17,6 +17,31 @@ class Stopped(Exception):
     """The time is up, or somebody ended the script: what ran was told to save."""
 
 
+def start(command, log, threads=None, captured=False):
+    """Starts a program in a session of its own. What it says goes to the end of the file `log`, but for its standard output where
+    that is `captured`. `threads`: of OpenMP; None leaves the environment as it is."""
+    environment = None if threads is None else dict(os.environ, OMP_NUM_THREADS=str(threads))
+    with open(log, "ab") as said:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if captured else said, stderr=said,
+                                env=environment, start_new_session=True)
+
+
+@contextlib.contextmanager
+def running(command, log, threads=None):
+    """Within it the program runs, unless it ends by itself; then it is told to end, and killed with all of its session after GRACE
+    seconds."""
+    child = start(command, log, threads)
+    try:
+        yield child
+    finally:
+        child.terminate()
+        try:
+            child.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
 class Programs:
     """Starts programs from any thread, and ends those that run when the time is up or the script is told to end."""
 
@@ -36,16 +61,13 @@ class Programs:
 
     def run(self, arguments, log, threads=1, codes=(), captured=True):
         """Returns what it writes to standard output, or "" unless that is `captured`; all else goes to the end of the
-        file `log`. `threads`: of OpenMP; None leaves the environment as it is. `codes`: exit codes that are as good as 0.
+        file `log`. `threads`: as in start(). `codes`: exit codes that are as good as 0.
         Raises Stopped where it was ended, RuntimeError where it failed."""
         command = [*self.start, *arguments]
-        environment = None if threads is None else dict(os.environ, OMP_NUM_THREADS=str(threads))
         with self.lock:
             if self.over():
                 raise Stopped
-            with open(log, "ab") as said:
-                child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if captured else said,
-                                         stderr=said, env=environment, start_new_session=True)
+            child = start(command, log, threads, captured)
             self.running.add(child)
         output = child.communicate()[0] or b""
         with self.lock:

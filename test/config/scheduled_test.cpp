@@ -173,7 +173,7 @@ TEST_CASE("BothEndsOfARampMustBeAllowed") {
   };
   CHECK(error_of("G.adam.lr", R"({"from":2,"to":1,"kimg":3})") ==
         R"(G.adam.lr = {"from":2,"to":1,"kimg":3} (flag --set): allowed: number or )"
-        "{from, to, kimg, shape}, 0 to 1");
+        R"({"from": A, "to": B, "kimg": K, "shape": "linear"|"cosine"|"step"}, 0 to 1)");
   CHECK_THAT(error_of("G.adam.gamma", R"({"from":0,"to":-1,"kimg":3})"),
              Catch::StartsWith("G.adam.gamma = "));
   CHECK_THAT(error_of("G.adam.half_life", R"({"from":0,"to":"2000M","kimg":3})"),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels that are several numbers a picture: from dataset.json, CSV files and folders; missing
 // ones; what is refused, with the file and the entry.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <cmath>
 
 #include "core/torch.h"
@@ -8,6 +11,7 @@
 #include "data/load/loader.h"
 #include "data/picture_files.h"
 #include "data/pictures/manifest.h"
+#include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -19,6 +23,24 @@ using NumberRows = std::vector<std::vector<float>>;
 using Names = std::vector<std::string>;
 
 const Names kThree = {"a.png", "b.png", "c.png"};
+
+// While it lives, this process gets at most so many more bytes of addresses.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(rlim_t more) {
+    ::getrlimit(RLIMIT_AS, &before_);
+    const rlim_t pages = *parse_int(split(read_file("/proc/self/statm"), ' ').front());
+    const rlimit limit{pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + more,
+                       before_.rlim_max};
+    ::setrlimit(RLIMIT_AS, &limit);
+  }
+  ~MemoryLimit() { ::setrlimit(RLIMIT_AS, &before_); }
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 NumberRows numbers_of(const LabelVectors& vectors) {
   NumberRows rows;
@@ -88,6 +110,24 @@ TEST_CASE("NamesInListsAreSeveralClasses") {
                                     ["c.png", ["blue", "large"]]])");
   CHECK(labels.vectors.names == Names{"blue", "large", "red"});
   CHECK(numbers_of(labels.vectors) == NumberRows{{0, 1, 1}, {1, 0, 0}, {1, 1, 0}});
+}
+
+// 20,000 pictures with a tag of their own would be 1.6 GB of numbers.
+TEST_CASE("TooManyNamesAreRefusedBeforeTheyTakeMemory") {
+  Names pictures;
+  std::string labels, values;
+  for (int i = 0; i < 20'000; ++i) {
+    pictures.push_back(fmt::format("{:05}.png", i));
+    const char* comma = i == 0 ? "" : ",";
+    labels += fmt::format(R"({}["{}", ["tag {}"]])", comma, pictures.back(), i);
+    values += fmt::format(R"({}["{}", {{"tag {}": 1}}])", comma, pictures.back(), i);
+  }
+  const MemoryLimit limit(512 << 20);
+  for (const std::string& said : {labels, values}) {
+    CHECK(input_error([&] {
+            labels_of_json(R"({"labels": [)" + said + "]}", "dataset.json", pictures);
+          }) == "dataset.json: labels of 20000 numbers; at most 4096");
+  }
 }
 
 TEST_CASE("ObjectsAreNumbersByName") {
@@ -285,6 +325,8 @@ TEST_CASE("APictureThatTurnsBadIsReplacedByThatOfTheNearestLabel") {
   const auto data = open_dataset(options);
   scratch.write("set/a.png", "no picture any more");
   CHECK(data->load(0).pixels[0] == 20);  // c.png's
+  scratch.write("set/c.png", "no picture any more");
+  for (int i = 0; i < 2; ++i) CHECK(data->load(0).pixels[0] == 10);  // b.png's
 }
 
 TEST_CASE("BuiltInShapesHaveAttributes") {

@@ -144,7 +144,15 @@ TEST_CASE("PicturesThatAreLeftOutDoNotCount") {
   scratch.write("in/b/bad.png", "no picture");
   DataOptions options = at(scratch.path("in"));
   options.on_bad = OnBad::kSkip;
-  CHECK(data_digest(*open_dataset(options)) == digest);
+  const auto left = open_dataset(options);
+  CHECK(data_digest(*left) == digest);
+  // One that breaks later counts without its content; without stand-ins it is an error.
+  std::filesystem::remove(scratch.path("in/b/bad.png"));
+  const auto strict = open_dataset(at(scratch.path("in")));
+  std::filesystem::remove(scratch.path("in/b/3.png"));
+  CHECK(data_digest(*left) != digest);
+  CHECK(sampled_digest(*left).size() == 64);
+  CHECK_THROWS_WITH(data_digest(*strict), Catch::Contains("3.png"));
 }
 
 TEST_CASE("AZipIsComparedByItsDirectoryAlone") {
@@ -207,6 +215,11 @@ TEST_CASE("ComputedPicturesAreNotFiles") {
   const Manifest files = {.path = "photos", .rows = {{.name = "a"}}};
   CHECK(changes({.path = "synth:shapes", .rows = {}}, files) ==
         "synth:shapes (computed pictures) -> photos (1 pictures)");
+  CHECK(
+      changes({.path = "synth:shapes", .rows = {}}, {.path = "synth:shapes", .rows = {}}).empty());
+  CHECK(changes({.path = "synth:shapes", .rows = {}},
+                {.path = "synth:shapes-attributes", .rows = {}}) ==
+        "synth:shapes (computed pictures) -> synth:shapes-attributes (computed pictures)");
 }
 
 TEST_CASE("AManifestIsReadBack") {

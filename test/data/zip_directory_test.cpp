@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <zlib.h>
 
+#include <cstring>
+
 #include "data/containers/formats.h"
 #include "data/picture_files.h"
 
@@ -81,6 +83,29 @@ TEST_CASE("Zip64FieldsAreRead") {
   CHECK(read_stored(file, entries[0], content));
   CHECK(content == picture);
   CHECK(open_dataset(at(scratch.path("a.zip")))->load(0).pixels[0] == 77);
+}
+
+// As Python's zipfile appends a file again.
+TEST_CASE("OfSeveralEntriesOfANameTheLastOneCounts") {
+  const Scratch scratch;
+  const bool deflated = GENERATE(false, true);
+  // The library that writes them refuses a name that is there, so these get theirs behind it.
+  std::string zip = write_zip({{"a.png", one_color(1)},
+                               {"dataset.json", R"({"labels": [["a.png", 0], ["b.png", 1]]})"},
+                               {"b.png", one_color(2)},
+                               {"X.png", one_color(3)},
+                               {"dataset.jsoX", R"({"labels": [["a.png", 1], ["b.png", 0]]})"}},
+                              deflated);
+  for (const auto& [from, to] : {std::pair("X.png", "a.png"), std::pair("jsoX", "json")}) {
+    while (zip.find(from) != std::string::npos) zip.replace(zip.find(from), std::strlen(from), to);
+  }
+  scratch.write("a.zip", zip);
+  const auto data = open_dataset(at(scratch.path("a.zip")));
+  REQUIRE(data->size() == 2);
+  CHECK(data->load(0).pixels[0] == 3);
+  CHECK(data->load(1).pixels[0] == 2);
+  CHECK(data->label(0) == 1);
+  CHECK(data->label(1) == 0);
 }
 
 TEST_CASE("DamagedContentIsNotTakenForWhole") {

@@ -1,104 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launchers on one machine, as nodes that come and go.
+#include "elastic_nodes.h"
+
 #include <signal.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
-#include <memory>
-#include <thread>
 
-#include "launch/local/elastic.h"
-#include "launch/local/rank.h"
 #include "launch/nodes/node_council.h"
-#include "launch_helper.h"
 #include "support/catch.h"
-#include "support/reserved_port.h"
-#include "support/temporary_folder.h"
-#include "util/error.h"
 #include "util/system.h"
 
 namespace gantrain {
 
 namespace {
-
-// What ranks and test tell each other, beside the pids of the ranks of three nodes (0, 1, 2).
-constexpr size_t kEnd = 8;          // the work of all ranks is done
-constexpr size_t kWorld = 9;        // of the newest generation
-constexpr size_t kGeneration = 10;  // its number
-constexpr size_t kRank0 = 11;       // the slot of its rank 0
-constexpr size_t kNode1 = 12;       // 1: its rank fails as it begins, 2: it hangs, once
-constexpr size_t kLoading = 13;     // n + 1: a rank of node n that begins comes no further
-
-// A rank of node 1 that hangs, and one of node 0 that waits for it.
-void hang_once(const RankContext& c, const ElasticRank& rank) {
-  const bool hangs = c.ranks().node_rank == 1;
-  if (hangs) shared_number(kNode1) = 0;
-  while (hangs || !rank.is_lost()) usleep(1000);
-}
-
-// A rank that trains until all is done, as far as a launcher can tell.
-int train_for_ever(const RankContext& c) {
-  if (c.ranks().node_rank == 1 && shared_number(kNode1) == 1)
-    fail(Exit::kEnvironment, "the data is another one here");
-  while (shared_number(kLoading) == c.rank() + 1) usleep(1000);
-  ElasticRank rank(c);
-  int64_t border = -1;
-  while (const auto meeting = rank.meet(border)) {
-    border += 1;
-    shared_number(static_cast<size_t>(c.rank())) = getpid();
-    if (rank.rank() == 0) {
-      shared_number(kRank0) = c.rank();
-      shared_number(kWorld) = meeting->ranks.world;
-      shared_number(kGeneration) = rank.generation();
-      ::close(meeting->listen_fd);
-    }
-    c.slot().set_phase("training");  // so that it has the whole grace at a stop
-    c.slot().beat();
-    c.slot().trace.skip_to(c.ranks().node_rank == 1 ? 39 : 40);
-    if (meeting->ranks.world == 2 && shared_number(kNode1) == 2) hang_once(c, rank);
-    for (; !rank.is_lost() && !rank.is_wanted(); ++border) {
-      c.slot().beat();
-      if (shared_number(kEnd) == 1) return 0;
-      if (*c.stop != 0) return code_of(Exit::kStopped);
-      usleep(1000);
-    }
-  }
-  return 0;
-}
-
-LoadTrainer trains() {
-  clear_shared_numbers();
-  return
-      [] { return RankMain([](const RankContext& c, const char*) { return train_for_ever(c); }); };
-}
-
-LaunchOptions beginning_with(int64_t nodes) {
-  LaunchOptions options;
-  options.nnodes_min = nodes;
-  return options;
-}
-
-// Until so many ranks work in a later generation than that one; if two, each has worked.
-bool work(int64_t ranks, int64_t generation = 0) {
-  const auto holds = [&] {
-    return shared_number(kWorld) == ranks && shared_number(kGeneration) > generation &&
-           (ranks == 1 || shared_number(0) * shared_number(1) != 0);
-  };
-  return eventually(holds, 60);
-}
-
-void end_work() { shared_number(kEnd) = 1; }
-
-void kill_rank_of(size_t node) { kill(static_cast<pid_t>(shared_number(node)), SIGKILL); }
-
-// Kills the rank of one of two nodes. Returns whether another one comes to work there, as the first
-// one does at once; the next one does after a second.
-bool is_replaced_on(size_t node) {
-  const int64_t pid = shared_number(node), generation = shared_number(kGeneration);
-  kill_rank_of(node);
-  return eventually([&] { return shared_number(node) != pid; }, 60) && work(2, generation);
-}
 
 // An address that nobody answers from, as where a network is cut.
 const std::string kBeyondTheCut = "fe80::1";
@@ -127,28 +42,6 @@ struct Survivor {
   Succession succession;
   std::vector<Newcomer> newcomers;
   double at = 100;
-};
-
-// The nodes of a run in a folder of its own, each with a rank. At least one must be there.
-struct Nodes {
-  explicit Nodes(int64_t number, LaunchOptions of_all = beginning_with(1))
-      : count(number), options(of_all) {
-    for (int64_t node = 0; node < count; ++node) start(node);
-  }
-  Launcher& operator[](size_t node) { return *launchers[node]; }
-  // The same command once more.
-  void start(int64_t node) {
-    if (launchers.size() < static_cast<size_t>(count)) launchers.emplace_back();
-    launchers[static_cast<size_t>(node)] = std::make_unique<Launcher>(
-        load, gantrain::node(node, port, {count}), options, folder.path().string());
-  }
-
-  const TemporaryFolder folder;
-  const LoadTrainer load = trains();
-  const ReservedPort port;
-  const int64_t count;
-  const LaunchOptions options;
-  std::vector<std::unique_ptr<Launcher>> launchers;
 };
 
 }  // namespace
@@ -316,6 +209,9 @@ TEST_CASE("ANodeThatIsSilentIsGivenUpAndEndsWhenItWakes") {
   const size_t silent = GENERATE(0U, 1U);
   LaunchOptions options = beginning_with(1);
   options.hang_timeout = Duration{4};
+  Launcher::record = [](const AttemptEnd& end) {
+    shared_number(kDeaths) += static_cast<int64_t>(end.deaths.size());
+  };
   Nodes nodes(2, options);
   REQUIRE(work(2));
   kill(nodes[silent].pid(), SIGSTOP);
@@ -326,6 +222,7 @@ TEST_CASE("ANodeThatIsSilentIsGivenUpAndEndsWhenItWakes") {
   CHECK_THAT(woken.err,
              Catch::Contains(silent == 0 ? "leads the run now, because this node was silent"
                                          : "node 0 has given this node up"));
+  CHECK(shared_number(kDeaths) == 0);  // the run goes on, and nobody has died
   end_work();
   const auto end = nodes[1 - silent].wait();
   CHECK(end.code == 0);

@@ -263,6 +263,19 @@ TEST_CASE("AStopDoesNotWaitForPlannedRanks") {
   CHECK(place_of(board, 0, 2) == "0/1");
 }
 
+TEST_CASE("AtAStopNobodyWaitsForAMemberThatHasBeenKilled") {
+  const Board board = RankStatusBoard::create(2);
+  ElasticSupervision launcher(elastic(1), *board);
+  launcher.first_slots();
+  for (int64_t slot = 0; slot < 2; ++slot) board->roster.announce(slot, -1);
+  std::vector<RankProcess> none;
+  launcher.look(none, 0);
+  REQUIRE(place_of(board, 1, 1) == "1/2");
+  board->stop_request = SIGTERM;
+  CHECK_FALSE(launcher.goes_on_without(true, SIGKILL, {.rank = 1, .signal = SIGKILL}));
+  CHECK(board->roster.is_lost(1));
+}
+
 TEST_CASE("WhereTheFirstRanksCannotStartNoneBegins") {
   const std::string plan = GENERATE("", "0:2");
   const Board board = RankStatusBoard::create(2);

@@ -141,8 +141,8 @@ TEST_CASE("WhatIsNoRanksFailureHasItsOwnWords") {
 
 TEST_CASE("PidsHaveAFileForEachLauncherAndLeaveNothingBehind") {
   const TemporaryFolder folder;
-  write_pids(folder.path(), {"a", 10, {{0, 11}, {1, 12}}});
-  write_pids(folder.path(), {"b", 20, {{2, 21}, {3, 22}}});
+  write_pids(folder.path(), {"a", 10, {{0, 11}, {1, 12}}, 0});
+  write_pids(folder.path(), {"b", 20, {{3, 22}}, 2});  // rank 2 is lost
   const Json first = Json::parse(read_file(folder / "errors/pids.json"));
   CHECK(first["1"] == 12);
   CHECK(first["launcher"] == 10);

@@ -89,7 +89,7 @@ void Launcher::start(const LoadTrainer& load,
       const ResumeHint hint = [](const std::string& folder) { return "next: resume " + folder; };
       const bool worker = world.role == World::Role::kWorker;
       code = (worker ? run_worker
-                     : launch)({world, options, "{}", load, hint, {}, run_dir, "runs", program})
+                     : launch)({world, options, "{}", load, hint, record, run_dir, "runs", program})
                  .code;
     } catch (const UserError& e) {
       error("{}", e.what());

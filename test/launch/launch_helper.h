@@ -33,6 +33,9 @@ class Launcher {
   Launcher(const Program& program, const World& world, const LaunchOptions& options = {});
   ~Launcher();  // kills what is left
 
+  // LaunchSpec::record of the launchers that are made from then on, in their own processes.
+  static inline RecordEnd record = {};
+
   pid_t pid() const { return pid_; }
   // Returns when the launcher has taken the signal, so that the next one is not merged with it.
   void signal(int number);

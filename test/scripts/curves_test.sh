@@ -91,15 +91,19 @@ expect "nets that are kept" "{'stylegan2': 2, 'stylegan3': 2}" "$(kept)"
 curves "$tmp/equal" --stylegan2 "" --stylegan3 "$tmp/checkout" --seeds 1
 expect "nets after a call for one of them" "{'stylegan2': 2, 'stylegan3': 1}" "$(kept)"
 
+curves "$tmp/equal" --seeds 4 --official-seeds 2
+expect "trainings of a seed of gantrain alone" 11 "$(count "$TRAINED")"
+grep -q 'stylegan2, fd: medians of 4 seeds of gantrain and 2 seeds of official (least, most)' "$tmp/said" || expect "numbers of seeds" "4 and 2" "$(cat "$tmp/said")"
+
 curves "$tmp/more" --metrics swd
-expect "measurements of one metric" 28 "$(count "$MEASURED")"
+expect "measurements of one metric" 30 "$(count "$MEASURED")"
 curves "$tmp/more"
-expect "measurements of another one" 36 "$(count "$MEASURED")"
+expect "measurements of another one" 38 "$(count "$MEASURED")"
 expect "values of both" "fd kimg seconds swd" "$(python3 -c 'import json, sys
 print(*sorted(json.load(open(sys.argv[1]))[0]))' "$tmp/more/stylegan2-gantrain-1/measured.json")"
 rm "$tmp/more/classifier.pt"
 curves "$tmp/more"
-expect "measurements with another classifier" 44 "$(count "$MEASURED")"
+expect "measurements with another classifier" 46 "$(count "$MEASURED")"
 
 curves "$tmp/more" --kimg 15
 expect "exit with another length" 1 "$code"

@@ -108,7 +108,7 @@ look_up() {
 }
 
 # Flags of other programs that pages name.
-foreign='--standalone --local_rank --local-rank --component --shm-size --ulimit --only --pack --no-python --self-test --onnx --freezed --gradient_accumulation_steps --resume=network.pkl --official'
+foreign='--standalone --local_rank --local-rank --component --shm-size --ulimit --only --pack --no-python --self-test --onnx --cfg --freezed --gradient_accumulation_steps --resume=network.pkl --official'
 
 # faults PAGE: everything that is wrong in what cannot be run, one a line.
 faults() {

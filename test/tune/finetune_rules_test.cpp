@@ -38,10 +38,24 @@ void fields(NameOptions& o, Field&& field) {
   field("recipe", o.recipe, "recipe");
 }
 
-Config net_config() {
+struct CadenceOptions {
+  Kimg metrics{50'000}, save{50'000}, after{20'000};
+  bool at_start = false;
+};
+
+template <class Field>
+void fields(CadenceOptions& o, Field&& field) {
+  field("metrics.every", o.metrics, "measurements");
+  field("metrics.at_start", o.at_start, "the first one");
+  field("metrics.collapse_after", o.after, "collapse");
+  field("save.every", o.save, "states");
+}
+
+Config net_config(bool cadence = false) {
   Schema schema;
   add_keys<NameOptions>(schema);
   add_keys<NetOptions>(schema);
+  if (cadence) add_keys<CadenceOptions>(schema);
   return Config(schema);
 }
 
@@ -130,7 +144,34 @@ TEST_CASE("PicturesThatAreSeldomShownAreNotMirrored") {
   StartingModel tiny = model_of(32);
   tiny.kimg = 100;
   CHECK(chosen(200, tiny).at("data.mirror") == "on");
-  CHECK(chosen(201, tiny).count("data.mirror") == 0);
+  CHECK(chosen(201, tiny).at("data.mirror") == "off");
+  // A model of mirrored letters would be no good.
+  tiny.sets = {"data.mirror=false"};
+  CHECK(chosen(200, tiny).at("data.mirror") == "off");
+}
+
+// The best model must have a state to go back to.
+TEST_CASE("MeasurementsStatesAndSnapshotsAreOfTheSameMoments") {
+  const StartingModel model = model_of(256);
+  const auto check = [&](const Config& config, const std::string& every) {
+    const auto values = chosen(150, model, config);
+    CHECK(values.at("metrics.every") == every);
+    CHECK(values.at("save.every") == every);
+  };
+  Config config = net_config(true);
+  check(config, "20");
+  config.set("save.every", "40", "flag --save-every");
+  check(config, "40");
+  config.set("metrics.every", "10", "flag --metrics-every");
+  check(config, "10");
+  CHECK(chosen(150, model, config).at("metrics.at_start") == "on");
+}
+
+TEST_CASE("CollapseIsLookedForFromTheStartWhereTheModelIsTrained") {
+  StartingModel model = model_of(32);
+  CHECK(chosen(150, model, net_config(true)).at("metrics.collapse_after") == "0");
+  model.kimg = 5;
+  CHECK(chosen(150, model, net_config(true)).count("metrics.collapse_after") == 0);
 }
 
 TEST_CASE("TheAverageOfAShortRunForgetsTheModelThatWasBegunAt") {

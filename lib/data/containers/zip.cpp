@@ -196,6 +196,11 @@ class Zip final : public Source {
     std::ranges::sort(found, [](const File& a, const File& b) {
       return std::tie(a.name, a.entry) < std::tie(b.name, b.entry);
     });
+    // Of several entries of one name the last one counts, as for Python's zipfile.
+    const auto last = std::unique(found.rbegin(), found.rend(), [](const File& a, const File& b) {
+      return a.name == b.name;
+    });
+    found.erase(found.begin(), last.base());
     for (File& file : found) {
       files_.push_back(std::move(file.name));
       file.name.clear();

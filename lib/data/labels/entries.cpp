@@ -196,6 +196,7 @@ class Entries {
     length = std::max(length, static_cast<size_t>(labels.classes));
     for (size_t k = vectors.names.size(); k < length; ++k)
       vectors.names.push_back(std::to_string(k));
+    check_length(vectors.names.size());
     size_t next = 0;
     for (const PictureLabel& label : labels_) {
       const size_t begin = vectors.values.size();
@@ -211,6 +212,7 @@ class Entries {
     size_t length = 0;
     for (const PictureLabel& label : labels_) length = std::max(length, label.numbers.size());
     check_names(length);
+    check_length(length);
     vectors.names = attributes_;
     for (size_t k = vectors.names.size(); k < length; ++k)
       vectors.names.push_back(std::to_string(k));
@@ -244,6 +246,7 @@ class Entries {
     if (attributes_.empty()) {
       for (const auto& [name, unused] : place) vectors.names.push_back(name);
     }
+    check_length(vectors.names.size());
     for (size_t k = 0; k < vectors.names.size(); ++k) place[vectors.names[k]] = k;
     for (const PictureLabel& label : labels_) {
       const size_t begin = vectors.values.size();
@@ -262,11 +265,15 @@ class Entries {
     fail(Exit::kInput, "{}: {}: \"{}\" is none of its names", name_, label.where, name);
   }
 
+  // Asked before they take memory: numbers of all pictures.
+  void check_length(size_t length) const {
+    if (length > static_cast<size_t>(kMostNumbers))
+      fail(Exit::kInput, "{}: labels of {} numbers; at most {}", name_, length, kMostNumbers);
+  }
+
   // Replaces what is missing, and says so.
   void complete(LabelVectors& vectors) const {
     const int64_t length = vectors.length(), pictures = static_cast<int64_t>(pictures_.size());
-    if (length > kMostNumbers)
-      fail(Exit::kInput, "{}: labels of {} numbers; at most {}", name_, length, kMostNumbers);
     const auto at = [&](int64_t i, int64_t k) -> float& {
       return vectors.values[static_cast<size_t>(i * length + k)];
     };

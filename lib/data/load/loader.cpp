@@ -110,10 +110,17 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset,
               ranks.world,
               " ranks");
   TORCH_CHECK(global_batch % units_ == 0 && units_ >= ranks.world, units_, " units of a batch");
-  for (int64_t i = 0; i < threads_; ++i) workers_.push_back(start_worker([this] { work(); }));
+  try {
+    for (int64_t i = 0; i < threads_; ++i) workers_.push_back(start_worker([this] { work(); }));
+  } catch (...) {  // as where the system starts no more threads
+    end();
+    throw;
+  }
 }
 
-Loader::~Loader() {
+Loader::~Loader() { end(); }
+
+void Loader::end() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;

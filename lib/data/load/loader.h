@@ -114,6 +114,7 @@ class Loader {
   Pending load_now();
   Pending take();
   void work();
+  void end();  // of all threads
   Pending& unclaimed();
   void finish(Pending& pending, const Range& part, int64_t bad, const std::exception_ptr& error);
   void load(int64_t i, LoadBuffers& buffers, Pending& pending) const;

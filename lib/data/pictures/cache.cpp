@@ -67,6 +67,7 @@ class Cache final : public Dataset {
   std::string class_name(int64_t label) const override { return dataset_->class_name(label); }
   const LabelVectors& vectors() const override { return dataset_->vectors(); }
   std::vector<std::string> left_out() const override { return dataset_->left_out(); }
+  bool has_stand_ins() const override { return dataset_->has_stand_ins(); }
   std::string description() const override { return dataset_->description(); }
   std::vector<std::string> warnings() const override { return dataset_->warnings(); }
   std::optional<PictureFile> picture_file(int64_t index) const override {

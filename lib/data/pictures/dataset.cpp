@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -124,6 +125,8 @@ class PictureSet final : public Dataset {
 
   std::vector<std::string> left_out() const override { return left_out_; }
 
+  bool has_stand_ins() const override { return options_.on_bad == OnBad::kSkip; }
+
   Image load(int64_t index) const override {
     LoadBuffers buffers;
     const bool decoded_alone = view(index, buffers).pixels == buffers.decoded.pixels.data();
@@ -227,9 +230,21 @@ class PictureSet final : public Dataset {
     return view_of(load_prepared(*source_, file_of(index), values_, options_, buffers));
   }
 
+  // That of find_stand_in(), which looks at all pictures, remembered as long as it can be read.
+  int64_t stand_in(int64_t index) const {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = stand_ins_.find(index);
+      if (known != stand_ins_.end() && turned_bad_.count(known->second) == 0) return known->second;
+    }
+    const int64_t found = find_stand_in(index);
+    const std::lock_guard lock(mutex_);
+    return stand_ins_[index] = found;
+  }
+
   // The next readable picture of the same label, or the first of those with the nearest vector; -1:
   // there is none.
-  int64_t stand_in(int64_t index) const {
+  int64_t find_stand_in(int64_t index) const {
     const LabelVectors& all = vectors();
     int64_t best = -1;
     double nearest = 0;
@@ -315,6 +330,7 @@ class PictureSet final : public Dataset {
   PictureSizes sizes_;                 // of those that were looked at
   mutable std::mutex mutex_;
   mutable std::set<int64_t> turned_bad_;
+  mutable std::map<int64_t, int64_t> stand_ins_;  // of those
 };
 
 }  // namespace

@@ -51,6 +51,8 @@ class Dataset {
 
   // The names of pictures that were left out because they cannot be read (data.on_bad=skip).
   virtual std::vector<std::string> left_out() const { return {}; }
+  // Whether others are given for pictures that cannot be read any more (data.on_bad=skip).
+  virtual bool has_stand_ins() const { return false; }
 
   // Returns picture `index`, options.resolution and channels() of it. Throws UserError(kInput) that
   // names a file that has become unreadable; with on_bad=skip it returns the next readable picture

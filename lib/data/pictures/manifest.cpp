@@ -296,7 +296,7 @@ std::string data_digest(const Dataset& dataset, const StopCheck& stop) {
     Rows rows;
     for (int64_t i = piece * kPiece; i < std::min(dataset.size(), (piece + 1) * kPiece); ++i) {
       rows.push_back(listing.row(i));
-      mark_row(dataset, nullptr, /*lenient=*/false, rows.back());
+      mark_row(dataset, nullptr, dataset.has_stand_ins(), rows.back());
     }
     return rows;
   };
@@ -316,7 +316,8 @@ std::string sampled_digest(const Dataset& dataset, int64_t read) {
   const int64_t count = listing.has_files() ? dataset.size() : 0;
   for (int64_t i = 0; i < count; ++i) add(digest, listing.row(i));
   for (const int64_t i : evenly_spaced(count, read)) some.rows.push_back(listing.row(i));
-  mark_pictures(dataset, {.threads = threads_for_marks()}, some);
+  const MarkWork work{.threads = threads_for_marks(), .lenient = dataset.has_stand_ins()};
+  mark_pictures(dataset, work, some);
   return digest.hex() + digest_of(some);
 }
 
@@ -332,11 +333,15 @@ void write_list(const fs::path& file_path, const Manifest& manifest) {
                        {"marked", marked},
                        {"digest", marked == pictures ? Json(digest_of(manifest)) : Json()}};
   AtomicFile file(file_path);
-  file.write(header.dump() + "\n");
+  std::string text = header.dump() + "\n";
   for (const ManifestRow& row : manifest.rows) {
     const Json line = {row.name, row.mark.bytes, row.mark.hash, row.label, row.stamp};
-    file.write(line.dump() + "\n");
+    text += line.dump() + "\n";
+    if (text.size() < (1 << 20)) continue;
+    file.write(text);
+    text.clear();
   }
+  file.write(text);
   file.commit();
 }
 

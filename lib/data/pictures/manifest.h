@@ -15,7 +15,8 @@ namespace gantrain {
 // Returns 32 hexadecimal digits for what a data set holds: the names, contents (FileMark) and
 // labels of its pictures in their order, or the description() of computed ones. Data that was moved
 // keeps its digest. The same on every rank and node that sees the same pictures. Throws
-// UserError(kInput) where a file cannot be read, UserError(kStopped) where `stop` returns true.
+// UserError(kInput) where a file cannot be read, unless the data set has stand-ins (then it counts
+// by its name), UserError(kStopped) where `stop` returns true.
 std::string data_digest(const Dataset& dataset, const StopCheck& stop = {});
 
 // Returns 64 such digits for the names and labels of all pictures and the contents of up to `read`
@@ -62,7 +63,7 @@ inline constexpr int64_t kMostListed = 4'000'000;
 
 // What a run trains on, kept in its folder so that a resume can tell what has changed.
 struct Manifest {
-  std::string path;               // data.path; another one is no change
+  std::string path;               // data.path; another one is no change, unless it is computed
   std::vector<ManifestRow> rows;  // none for computed pictures
   // In place of rows. The first are the pictures of the data set, in their order.
   std::vector<PictureHash> hashes = {};

@@ -214,7 +214,8 @@ std::string changes(const Manifest& before, const Manifest& now, const Dataset* 
   const auto pictures = [](const Manifest& manifest) {
     return manifest.size() == 0 ? "computed" : std::to_string(manifest.size());
   };
-  if ((before.size() == 0) != (now.size() == 0)) {
+  const bool computed = before.size() == 0 && now.size() == 0;
+  if ((before.size() == 0) != (now.size() == 0) || (computed && before.path != now.path)) {
     return fmt::format("{} ({} pictures) -> {} ({} pictures)",
                        before.path,
                        pictures(before),

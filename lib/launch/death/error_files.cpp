@@ -206,7 +206,7 @@ void write_pids(const fs::path& run_folder, const RankPids& ranks) {
   content["host"] = ranks.host;
   content["launcher"] = ranks.launcher;
   make_writable_folder(errors_of(run_folder));
-  write_file(errors_of(run_folder) / pids_name(ranks.pids.begin()->first), content.dump(2) + "\n");
+  write_file(errors_of(run_folder) / pids_name(ranks.first_rank), content.dump(2) + "\n");
 }
 
 std::string pids_text(const fs::path& run_folder, int64_t first_rank) {

@@ -67,6 +67,7 @@ struct RankPids {
   std::string host;
   pid_t launcher = 0;               // the process that started the ranks
   std::map<int64_t, int64_t> pids;  // by rank
+  int64_t first_rank = 0;           // of all that it starts, though that one may be lost
 };
 
 // Writes which process is which rank while it runs: errors/pids.json with rank 0, else

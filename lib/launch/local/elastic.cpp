@@ -52,22 +52,28 @@ ElasticSupervision::ElasticSupervision(const LaunchOptions& options,
       bell_(new_bell()) {
   board.roster.begin(bell_.get(), nodes == nullptr ? kLoopback.front() : nodes->own_host());
   if (nodes != nullptr && !nodes->leads()) return;
-  std::vector<bool> there(static_cast<size_t>(board.ranks()), true);
   if (nodes != nullptr) {
     const std::vector<int64_t> others = nodes->present();
     there_.insert(others.begin(), others.end());
-    there.resize(there.size() * static_cast<size_t>(node.nodes));
-    for (const int64_t other : there_) {
-      for (const int64_t slot : slots_of_node(other)) there[static_cast<size_t>(slot)] = true;
-    }
   }
-  ranks_.emplace(options, board, there);
+  ranks_.emplace(options, board, slots_there());
 }
 
 std::vector<int64_t> ElasticSupervision::slots_of_node(int64_t node) const {
   std::vector<int64_t> slots(static_cast<size_t>(board_.ranks()));
   std::iota(slots.begin(), slots.end(), node * board_.ranks());
   return slots;
+}
+
+// For each slot of the run whether its node takes part.
+std::vector<bool> ElasticSupervision::slots_there() const {
+  std::vector<bool> there(static_cast<size_t>(most_nodes_ * board_.ranks()));
+  const auto add = [&](int64_t node) {
+    for (const int64_t slot : slots_of_node(node)) there[static_cast<size_t>(slot)] = true;
+  };
+  add(first_ / board_.ranks());
+  for (const int64_t node : there_) add(node);
+  return there;
 }
 
 // Of these slots of the run, those of this node; the other nodes are told to start theirs.
@@ -97,10 +103,7 @@ bool ElasticSupervision::is_over() const {
 }
 
 std::vector<int64_t> ElasticSupervision::take_slots_to_start() {
-  std::vector<int64_t> slots = std::exchange(to_start_, {});
-  if (leads())
-    std::ranges::copy(start(ranks_->take_slots_to_start(monotonic_seconds())),
-                      std::back_inserter(slots));
+  const std::vector<int64_t> slots = std::exchange(to_start_, {});
   for (const int64_t slot : slots) {
     board_.roster.forget(first_ + slot);
     board_.renew(slot);
@@ -142,7 +145,13 @@ void ElasticSupervision::look(std::vector<RankProcess>& ranks, double watch_from
   if (nodes_ != nullptr) {
     for (const NodeEvent& event : nodes_->take_elastic()) on_event(event);
   }
-  if (leads()) ranks_->consult();
+  if (leads()) {
+    ranks_->consult();
+    // Those of this node may have to wait until it has started others.
+    if (board_.stop_request == 0)
+      std::ranges::copy(start(ranks_->take_slots_to_start(monotonic_seconds())),
+                        std::back_inserter(to_start_));
+  }
   if (nodes_ != nullptr) tell_others();
   for (const int64_t slot : std::exchange(to_end_, {}))
     if (slot < static_cast<int64_t>(ranks.size()))
@@ -183,7 +192,8 @@ bool ElasticSupervision::goes_on_without(bool told, int status, const Death& dea
   if (left && is_member(slot)) note_code(WEXITSTATUS(status));
   run_.erase(slot);
   if (leads()) {
-    if (!ranks_->goes_on_without(first_ + slot, in_order)) return false;
+    // The others do not wait for a member that was killed because it did not stop in time.
+    if (!ranks_->goes_on_without(first_ + slot, in_order && !WIFSIGNALED(status))) return false;
     if (!in_order && board_.stop_request == 0) tell_of_loss(death);
     return !in_order;
   }
@@ -284,48 +294,55 @@ void ElasticSupervision::on_new_leader(const NodeEvent& event) {
 void ElasticSupervision::take_over_if_all_are_known() {
   if (!takes_over() || !unknown_.empty()) return;
   const NodeEvent lost = *std::exchange(lost_, std::nullopt);
-  std::vector<bool> there(runs_.size());
-  for (const int64_t slot : slots_of_node(first_ / board_.ranks()))
-    there[static_cast<size_t>(slot)] = true;
-  for (const int64_t node : there_) {
-    for (const int64_t slot : slots_of_node(node)) there[static_cast<size_t>(slot)] = true;
-  }
+  const std::vector<bool> there = slots_there();
   for (const int64_t slot : run_) runs_[static_cast<size_t>(first_ + slot)] = true;
   for (size_t i = 0; i < runs_.size(); ++i) runs_[i] = runs_[i] && there[i];
   ranks_.emplace(options_, board_, there);
-  const bool enough = static_cast<int64_t>(there_.size()) + 1 >= least_nodes_;
-  if (!ranks_->take_over(runs_) || !enough) return nodes_->end_without(lost);
+  const bool goes_on = ranks_->take_over(runs_) && has_enough_nodes();
+  if (code_ && !ranks_->has_processes()) return;  // all had left: the run is over
+  if (!goes_on) return nodes_->end_without(lost);
   warn("the run goes on with {}", remaining_text());
   for (const NodeEvent& event : std::exchange(later_, {})) on_event(event);
 }
 
 // On the node that leads: a rank of another node has ended.
 void ElasticSupervision::on_left(const NodeEvent& event) {
-  if (!leads()) return;  // what runs there is told anew
+  if (!leads() && !takes_over()) return;
   for (const int64_t slot_there : event.message.slots) {
     const int64_t slot = event.from.node * board_.ranks() + slot_there;
     board_.roster.forget(slot);
+    if (takes_over()) {  // that node may have told before how far it was
+      runs_[static_cast<size_t>(slot)] = false;
+      continue;
+    }
     if (event.message.number == kNotStarted) {
       ranks_->could_not_start({slot});
       continue;
     }
+    const bool in_order = event.message.number == kInOrder;
     const bool was_member = ranks_->is_member(slot);
-    const bool goes_on = ranks_->goes_on_without(slot, event.message.number == kInOrder);
-    if (event.message.number == kInOrder) {
-      for (const Death& end : event.message.deaths)
-        if (was_member && end.signal == 0) note_code(end.code);
-      continue;
+    const std::vector<Death>& ends = event.message.deaths;
+    const bool killed = std::ranges::any_of(ends, [](const Death& end) { return end.signal != 0; });
+    const bool goes_on = ranks_->goes_on_without(slot, in_order && !killed);
+    for (const Death& end : ends) {
+      if (in_order && was_member && !killed) note_code(end.code);
+      if (!in_order && goes_on) tell_of_loss(end);
     }
-    for (const Death& death : event.message.deaths) {
-      if (goes_on) tell_of_loss(death);
-    }
-    if (!goes_on) nodes_->hear_of(event.message.deaths);
+    if (!in_order && !goes_on) nodes_->hear_of(ends);
   }
+}
+
+// At a stop who is left saves.
+bool ElasticSupervision::has_enough_nodes() const {
+  return board_.stop_request != 0 || static_cast<int64_t>(there_.size()) + 1 >= least_nodes_;
 }
 
 // On the node that leads: another node's launcher is gone or silent, or has given up.
 void ElasticSupervision::lose_node(const NodeEvent& event) {
   const int64_t node = event.from.node;
+  // One that has come while this node takes over is forgotten before it is admitted.
+  if (std::erase_if(later_, [&](const NodeEvent& come) { return come.from.node == node; }) > 0)
+    return nodes_->forget(event);
   if (there_.erase(node) == 0) return;
   if (takes_over()) {
     unknown_.erase(node);
@@ -333,8 +350,7 @@ void ElasticSupervision::lose_node(const NodeEvent& event) {
     return take_over_if_all_are_known();
   }
   if (event.silent && !nodes_->may_go_on_without_silent()) return nodes_->end_as_minority(event);
-  const bool enough = static_cast<int64_t>(there_.size()) + 1 >= least_nodes_;
-  if (!ranks_->goes_on_without_node(slots_of_node(node)) || !enough)
+  if (!ranks_->goes_on_without_node(slots_of_node(node)) || !has_enough_nodes())
     return nodes_->end_without(event);
   told_.erase(node);
   nodes_->forget(event);

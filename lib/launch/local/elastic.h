@@ -88,6 +88,7 @@ class ElasticRanks {
     bool runs = false;    // there is a process, or one is being started
     bool member = false;  // of the present generation
   };
+  int64_t least() const;
   bool goes_on_without_all(const std::vector<int64_t>& slots, bool in_order);
   bool is_ready(size_t slot) const;
   bool lacks_ranks() const;
@@ -128,11 +129,12 @@ class ElasticSupervision {
   void watch(std::vector<pollfd>& polled) const { polled.push_back({bell_.get(), POLLIN, 0}); }
   double next_deadline(double now) const;
 
-  // Lets the next generation form where it is due, and ends processes that are stopped, as by
-  // SIGSTOP or a container's freezer: they hold up all others, who go on without them. `ranks` are
-  // those of the slots; stops are counted from `watch_from` on at the earliest (monotonic seconds).
+  // Lets the next generation form where it is due, says which slots are to be started, and ends
+  // processes that are stopped, as by SIGSTOP or a container's freezer: they hold up all others,
+  // who go on without them. `ranks` are those of the slots; stops are counted from `watch_from` on
+  // at the earliest (monotonic seconds).
   void look(std::vector<RankProcess>& ranks, double watch_from);
-  std::vector<int64_t> take_slots_to_start();
+  std::vector<int64_t> take_slots_to_start();  // of this node, when it can start them
   void could_not_start(const std::vector<int64_t>& slots);
   // At a stop: none is started any more, of which who leads has to know.
   void start_none();
@@ -150,10 +152,12 @@ class ElasticSupervision {
   // are.
   bool takes_over() const { return lost_.has_value(); }
   std::vector<int64_t> slots_of_node(int64_t node) const;
+  std::vector<bool> slots_there() const;
   void note_code(int code);
   void on_event(const NodeEvent& event);
   void on_left(const NodeEvent& event);
   bool is_sound(const NodeMessage& message) const;
+  bool has_enough_nodes() const;
   void lose_node(const NodeEvent& event);
   void admit(const NodeEvent& event);
   void on_new_leader(const NodeEvent& event);
@@ -174,7 +178,7 @@ class ElasticSupervision {
   std::optional<ElasticRanks> ranks_;   // on the node that leads, or the only one
   std::set<int64_t> there_;             // there: the other nodes that take part
   std::map<int64_t, RosterNews> told_;  // what each other node knows; elsewhere: who leads
-  std::vector<int64_t> to_start_;       // elsewhere: slots here that who leads wants
+  std::vector<int64_t> to_start_;       // slots here that who leads wants
   std::set<int64_t> to_end_;            // slots here that are behind all others
   std::set<int64_t> run_;               // slots here that have a process or soon will
   bool worked_ = false;                 // elsewhere: a rank here had a place

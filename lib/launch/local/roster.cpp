@@ -105,9 +105,10 @@ RosterNews Roster::news(int64_t first, int64_t count) const {
   }
   for (int64_t slot = first; slot < first + count; ++slot) {
     const Seat& one = seat(slot);
+    const int64_t left = one.left;  // first: announce() sets the border before it
     news.seats.push_back({.announced = one.announced,
                           .border = one.border,
-                          .left = one.left,
+                          .left = left,
                           .place = static_cast<int64_t>(one.place.load())});
   }
   return news;
@@ -296,8 +297,11 @@ bool ElasticRanks::take_over(const std::vector<bool>& runs) {
   start_at_ = monotonic_seconds();
   forming_ = true;
   board_.roster.lose(generation_);
-  return members() >= least_;
+  return members() >= least();
 }
+
+// At a stop who is left saves.
+int64_t ElasticRanks::least() const { return board_.stop_request == 0 ? least_ : 1; }
 
 bool ElasticRanks::goes_on_without_all(const std::vector<int64_t>& slots, bool in_order) {
   bool was_member = false;
@@ -308,8 +312,7 @@ bool ElasticRanks::goes_on_without_all(const std::vector<int64_t>& slots, bool i
   }
   if (in_order) return true;
   if (generation_ == 0) return false;
-  const int64_t least = board_.stop_request == 0 ? least_ : 1;  // who is left saves
-  if (was_member && members() < least) return false;
+  if (was_member && members() < least()) return false;
   losses_ += 1;
   // At first at once; what is lost again and again is replaced more and more seldom.
   const double pause =
@@ -373,7 +376,6 @@ void ElasticRanks::form(std::vector<size_t> ready) {
   const auto border = [this](size_t slot) {
     return board_.roster.border(static_cast<int64_t>(slot));
   };
-  std::ranges::stable_sort(ready, [&](size_t a, size_t b) { return a < b; });
   const auto first =
       std::ranges::max_element(ready, [&](size_t a, size_t b) { return border(a) < border(b); });
   std::rotate(ready.begin(), first, first + 1);

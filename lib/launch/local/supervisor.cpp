@@ -112,7 +112,7 @@ class Supervisor {
     const bool looks = attempt_.spec.options.hang_timeout.seconds > 0 || attempt_.starter != 0;
     if (tells_at_work_ || looks) next = now + kWatchStep;
     if (attempt_.nodes != nullptr) next = std::min(next, attempt_.nodes->next_deadline());
-    if (elastic_ != nullptr) next = std::min(next, elastic_->next_deadline(now));
+    if (elastic_ != nullptr && !aborting_) next = std::min(next, elastic_->next_deadline(now));
     for (const double deadline : {abort_at_, kill_at_, give_up_at_}) {
       if (deadline > 0) next = std::min(next, deadline);
     }
@@ -139,7 +139,9 @@ class Supervisor {
       // Ranks that still wait for others at the rendezvous do not see the signal, nor have they
       // anything to save.
       const double most = attempt_.spec.options.grace.seconds;
-      const double grace = attempt_.board.all_meet() ? std::min(most, kMeetingGrace) : most;
+      const bool works = elastic_ != nullptr && elastic_->has_had_members();
+      const bool meets = !works && attempt_.board.all_meet();
+      const double grace = meets ? std::min(most, kMeetingGrace) : most;
       kill_at_ = now + grace;
       clear_live_bar();
       info("{}", asked_text(signal, program() != nullptr, grace));
@@ -179,24 +181,24 @@ class Supervisor {
     Attempt again = attempt_;
     again.slots = starting_;
     started_ = {};
-    fork_server_ = start_fork_server(again, {}, output_);
+    try {
+      fork_server_ = start_fork_server(again, {}, output_);
+    } catch (const UserError& e) {  // short of descriptors or processes, maybe not for long
+      on_loader_end(e.code(), e.what());
+    }
   }
 
   // Whether an elastic run goes on without a rank that has ended so.
   bool goes_on_without(size_t index, int status, const rusage& usage) {
     if (elastic_ == nullptr) return false;
-    const RankProcess& rank = ranks_[index];
-    // At a stop the others wait for a member that is killed, as it had only just started.
-    const bool awaited = kill_at_ > 0 && !aborting_ && WIFSIGNALED(status) &&
-                         elastic_->is_member(static_cast<int64_t>(index));
-    const bool told =
-        !awaited && (rank.kill_sent || rank.stop_sent || stop_signal_ != 0 || aborting_);
+    // At a stop the others wait for a member that something kills, and go on without it.
+    const bool awaited = WIFSIGNALED(status) && elastic_->is_member(static_cast<int64_t>(index));
+    const bool told = ranks_[index].kill_sent || aborting_ || (stop_signal_ != 0 && !awaited);
     return elastic_->goes_on_without(told, status, describe(index, status, usage));
   }
 
   void reap() {
-    // A rank becomes a child of this process when the fork server ends, so its pid was answered
-    // before.
+    // A rank becomes a child here when the fork server ends, so its pid was answered before.
     read_answer();
     while (true) {
       int status = 0;
@@ -208,9 +210,8 @@ class Supervisor {
         on_fork_server_end(status);
         continue;
       }
-      for (size_t i = 0; i < ranks_.size(); ++i) {
+      for (size_t i = 0; i < ranks_.size(); ++i)
         if (ranks_[i].pid == pid) on_rank_end(i, status, usage);
-      }
     }
   }
 
@@ -459,7 +460,6 @@ class Supervisor {
   const Attempt& attempt_;
   ForkServer fork_server_;
   Output output_;
-
   ForkServerAnswer started_;
   std::vector<int64_t> starting_;  // slots of the ranks that are being started
   ElasticSupervision* elastic_;    // null: the run has the ranks that it began with

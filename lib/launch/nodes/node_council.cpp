@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "launch/local/processes.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
@@ -30,6 +31,10 @@ Death death_of_launcher(const NodeEvent& event, int64_t ranks) {
           .rank = event.from.node * ranks,
           .code = code_of(Exit::kRankDied),
           .message = event.lost};
+}
+
+bool is_of_who_is_behind(const Death& death) {
+  return death.kind == Death::Kind::kHang || death.kind == Death::Kind::kAlive;
 }
 
 }  // namespace
@@ -108,6 +113,7 @@ std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
     case Word::kHello:
       return std::nullopt;  // it is told when the attempt begins
     case Word::kStart:
+      end_attempt();  // a node that has just come may have heard how the last one ended
       start_ = message;
       late_ = message.port == 0;
       return std::nullopt;
@@ -115,6 +121,12 @@ std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
       info("{} was asked to stop", message.place.text());
       return stop_all(static_cast<int>(message.number));
     case Word::kEnded:
+      if (const auto code = static_cast<int>(message.number);
+          least_ > 0 && number_ == 0 && (code == 0 || is_stop_code(code))) {
+        info("nodes   the run has ended before this node could take part");
+        link_.close();
+        return AttemptOutcome{.code = code};
+      }
       return refuse_all(Exit::kRankDied,
                         fmt::format("{} has ended and cannot start again", event.from.text()));
     default:
@@ -194,12 +206,8 @@ std::optional<AttemptOutcome> NodeCouncil::begin(const StopWatch& stop,
                                                  double not_before,
                                                  Start& start) {
   number_ = number;
-  deaths_.clear();
-  verdict_.reset();
-  decision_.reset();
   start_.reset();
-  reported_ = all_asked_ = asked_ = false;
-  end_elastic();
+  end_attempt();
   link_.pass_on_lead(false);  // there is no memory to go on from
   if (number == 0) {
     if (auto end = meet_others(stop, monotonic_seconds() + meeting_seconds_)) return end;
@@ -214,7 +222,13 @@ std::optional<AttemptOutcome> NodeCouncil::begin(const StopWatch& stop,
     const double until = std::max(not_before, monotonic_seconds() + kQuiet);
     if (auto end = wait_once(stop, until)) return end;
   }
-  if (link_.leads()) end_elastic();
+  if (link_.leads()) {
+    // Nodes may have been lost in the pause.
+    const bool enough = here().nodes - static_cast<int64_t>(link_.absent().size()) >= least_;
+    const double until = monotonic_seconds() + meeting_seconds_;
+    if (const auto end = enough ? std::nullopt : meet_others(stop, until)) return end;
+    end_attempt();
+  }
   ready_.clear();
   if (link_.leads()) {
     link_.send({.word = Word::kStart,
@@ -258,7 +272,7 @@ void NodeCouncil::on_decided(const DeathVerdict& verdict) {
     const NodePlace from{.node = first->node, .host = first->host};
     elastic_.push_back({from, {.word = Word::kEndRank, .slots = {first->rank % here().ranks}}});
     warn("{}: {}: the rank is ended", from.text(), behind_text(*first));
-    deaths_.clear();
+    std::erase_if(deaths_, is_of_who_is_behind);
     all_asked_ = false;
     return;
   }
@@ -268,11 +282,8 @@ void NodeCouncil::on_decided(const DeathVerdict& verdict) {
 
 void NodeCouncil::hear_of(const std::vector<Death>& deaths) {
   const auto ends = [](const Death& death) { return blame_of(death) == Blame::kCause; };
-  const auto is_behind = [](const Death& death) {
-    return death.kind == Death::Kind::kHang || death.kind == Death::Kind::kAlive;
-  };
   // Who is behind does not matter any more where a death ends an elastic run.
-  if (least_ > 0 && std::ranges::any_of(deaths, ends)) std::erase_if(deaths_, is_behind);
+  if (least_ > 0 && std::ranges::any_of(deaths, ends)) std::erase_if(deaths_, is_of_who_is_behind);
   for (const Death& death : deaths) {
     deaths_.push_back(death);
     deaths_.back().ns = monotonic_ns();  // the clocks of nodes differ
@@ -300,10 +311,15 @@ bool NodeCouncil::take_if_elastic(const NodeEvent& event) {
   return true;
 }
 
-// What was said of the ranks of the last attempt means nothing in the next one.
-void NodeCouncil::end_elastic() {
+// What was said of the last attempt means nothing in the next one.
+void NodeCouncil::end_attempt() {
+  deaths_.clear();
+  verdict_.reset();
+  decision_.reset();
+  reported_ = all_asked_ = asked_ = false;
   for (const NodeEvent& event : take_elastic()) {
     if (!event.lost.empty()) drop(event.from.node);
+    if (event.message.word == Word::kHello) ready_.insert(event.from.node);  // it has had none
   }
 }
 
@@ -389,7 +405,7 @@ void NodeCouncil::on_running(const NodeEvent& event) {
       break;
     case Word::kReplaced:
       hear_of({{.kind = Death::Kind::kLauncher,
-                .node = event.from.node,
+                .node = here().node,  // the other one lives
                 .message = message.place.text() + kLeadsNow}});
       link_.close();
       decision_ = Restarts::Decision{};
@@ -399,8 +415,7 @@ void NodeCouncil::on_running(const NodeEvent& event) {
       break;
     case Word::kRefused:
       if (message.number != 0) {  // by a node that takes part
-        hear_of(
-            {{.kind = Death::Kind::kLauncher, .node = event.from.node, .message = message.text}});
+        hear_of({{.kind = Death::Kind::kLauncher, .node = here().node, .message = message.text}});
         break;
       }
       warn("a launcher that came late was refused: {}", message.text);
@@ -456,7 +471,8 @@ Restarts::Decision NodeCouncil::agree(const StopWatch& stop, Restarts& restarts,
     if (decision.again) link_.send({.word = Word::kAgain, .text = decision.note});
     return decision;
   }
-  while (!decision_ && link_.all_open() && !stopped) {
+  link_.pass_on_lead(false);  // nobody else knows what is to be done
+  while (!decision_ && link_.all_open() && !link_.leads() && !link_.seeks_leader() && !stopped) {
     std::vector<pollfd> polled;
     link_.watch(polled);
     if (const auto signal = stop.wait(polled, link_.next_beat())) {

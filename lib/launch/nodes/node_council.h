@@ -468,7 +468,7 @@ class NodeCouncil {
   bool is_complete(double now);
   void on_decided(const DeathVerdict& verdict);
   void drop(int64_t node);
-  void end_elastic();
+  void end_attempt();
   AttemptOutcome stop_all(int signal);
   std::string absent_text() const;
   bool decides() const { return link_.leads() || (!link_.all_open() && !link_.seeks_leader()); }

@@ -230,6 +230,8 @@ std::vector<int> NodeLink::descriptors() const {
   watch(polled);
   std::vector<int> all;
   for (const pollfd& one : polled) all.push_back(one.fd);
+  for (const Newcomer& one : newcomers_)
+    if (one.wire.open()) all.push_back(one.wire.descriptor());  // those that wait, too
   return all;
 }
 

@@ -194,7 +194,7 @@ bool Succession::is_known(int64_t node) const {
 // Of the node that is to lead: waits for those that are left, and looks which of them live.
 Succession::Step Succession::await_followers(double now, std::vector<Newcomer>& newcomers) {
   const auto follows = [this](const Newcomer& one) {
-    return one.said && one.said->word == Word::kFollow &&
+    return one.said && one.said->word == Word::kFollow && one.said->place.node != site_.here.node &&
            site_.table.find(one.said->place.node) != nullptr;
   };
   for (Newcomer& one : newcomers) {

@@ -421,12 +421,12 @@ IdleThreads idle_threads(const Env& env, int64_t cores) {
   }
   if (cores > kMostWatchedCores) {
     return {{{"OMP_WAIT_POLICY", "active"}, {"GOMP_SPINCOUNT", "1000"}},
-            "idle threads spin for some 20 us and sleep then (OMP_WAIT_POLICY says otherwise)"};
+            "idle threads spin for about 20 us, then sleep (OMP_WAIT_POLICY overrides this)"};
   }
   return {
       {{"OMP_WAIT_POLICY", "active"}, {"GOMP_SPINCOUNT", "8000"}, {"GANTRAIN_WATCH_THREADS", "1"}},
-      "idle threads spin for some 0.1 ms and sleep then, at once while other programs compute "
-      "(OMP_WAIT_POLICY says otherwise)"};
+      "idle threads spin for about 0.1 ms, then sleep; they sleep at once while other programs "
+      "compute (OMP_WAIT_POLICY overrides this)"};
 }
 
 void set_variables_of_libtorch() {

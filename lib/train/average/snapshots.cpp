@@ -100,6 +100,24 @@ bool SnapshotWriter::is_due(int64_t before, int64_t now) const {
   return now >= images_ || crossed(before, now, cadence_);
 }
 
+namespace {
+
+fs::path path_of_snapshot(const fs::path& run, int64_t images) {
+  const std::string name = kimg_name(images, /*fractions=*/true);
+  return run / "averages" / ("average-" + name + ".safetensors");
+}
+
+}  // namespace
+
+void SnapshotWriter::complete(const fs::path& run,
+                              const Counters& counters,
+                              const ClassTable& classes) {
+  const int64_t now = counters.images_seen;
+  std::error_code error;
+  const bool due = now > 0 && is_due(now - step_.plan().batch, now);
+  if (due && !fs::exists(path_of_snapshot(run, now), error)) write(run, counters, classes);
+}
+
 void SnapshotWriter::write(const fs::path& run,
                            const Counters& counters,
                            const ClassTable& classes) {
@@ -107,9 +125,8 @@ void SnapshotWriter::write(const fs::path& run,
   make_writable_folder(folder);
   const bool half = options_.snapshot_type == SnapshotType::kBf16;
   if (half && !base_) find_base(run);
-  const std::string name = kimg_name(counters.images_seen, /*fractions=*/true);
   CheckpointWriter::Save save;
-  save.model_path = folder / ("average-" + name + ".safetensors");
+  save.model_path = path_of_snapshot(run, counters.images_seen);
   save.model = average_snapshot(step_, counters, half && base_ ? &*base_ : nullptr, classes);
   writer_.save(std::move(save), {});
   if (!half || base_) return;

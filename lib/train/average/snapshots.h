@@ -45,6 +45,11 @@ class SnapshotWriter {
   int64_t bytes_of_first() const;
   // Whether one is due between two counts of images seen; the last one at the end of the run.
   bool is_due(int64_t before, int64_t now) const;
+  // As a run resumes, on rank 0: writes the one of now where it was due and a session was ended
+  // before it was on the disk.
+  void complete(const std::filesystem::path& run,
+                const Counters& counters,
+                const ClassTable& classes);
   // Writes the one of now in the background (CheckpointWriter::save), on rank 0. Of type bf16 it is
   // told by the oldest one of full precision in the folder, and is of full precision where there is
   // none. Throws UserError(kInput) where that one does not belong to the run.

@@ -44,9 +44,12 @@ bool may_follow_from_loss() {
 // A failed collective shows that something has happened; that a rank is lost is known from the
 // launcher, which sees the processes end.
 bool rank_is_lost(const ElasticHooks& hooks, int64_t nodes) {
-  const double evidence = nodes > 1 ? kEvidenceOfNodes : kEvidence;
-  const double end = monotonic_seconds() + (may_follow_from_loss() ? evidence : 0);
-  while (!hooks.lost() && monotonic_seconds() < end && hooks.stop_signal() == 0) pause();
+  if (!may_follow_from_loss()) return hooks.lost();
+  const double begin = monotonic_seconds();
+  const auto evidence = [&] {  // at a stop there may be little time
+    return nodes > 1 && hooks.stop_signal() == 0 ? kEvidenceOfNodes : kEvidence;
+  };
+  while (!hooks.lost() && monotonic_seconds() - begin < evidence()) pause();
   return hooks.lost();
 }
 

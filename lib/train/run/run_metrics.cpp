@@ -13,6 +13,7 @@
 #include "data/load/loader.h"
 #include "metrics/metric_table.h"
 #include "page/rules.h"
+#include "page/run_record.h"
 #include "train/run/training_data.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -301,39 +302,53 @@ KeepBest::KeepBest(fs::path folder, const std::string& metric, int64_t images_se
 
 void KeepBest::forget(const std::string& why) {
   best_.reset();
-  for (const char* name : {kModel, kRecord}) {
-    std::error_code error;
-    fs::rename(folder_ / name, folder_ / (std::string("superseded-") + name), error);
-  }
+  std::error_code error;
+  for (const char* name : {kModel, kRecord})
+    if (fs::exists(folder_ / name, error)) rename_aside(folder_ / name);
   warn("{}: the search for the best model begins anew (the old one: superseded-*)", why);
 }
 
+int64_t KeepBest::images_in(const fs::path& folder) {
+  const std::string text = content_of(folder / kRecord, kMostOfJson).value_or("");
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto kimg = json.is_object() ? json.find("kimg") : json.end();
+  return kimg != json.end() && kimg->is_number() ? std::llround(kimg->get<double>() * 1e3) : -1;
+}
+
+// A line's number where it is one of the metric, and finite.
+std::optional<double> KeepBest::value_of(const Json& line) const {
+  if (line.value("metric", "") != metric_) return std::nullopt;
+  const Json value = line.at("results").value(find_metric(metric_).key, Json());
+  if (!value.is_number() || !std::isfinite(value.get<double>())) return std::nullopt;
+  return value.get<double>();
+}
+
 bool KeepBest::is_better(double value) const {
-  if (!best_) return true;
-  return find_metric(metric_).lower_is_better ? value < best_->value : value > best_->value;
+  return !best_ || find_metric(metric_).is_better(value, best_->value);
+}
+
+bool KeepBest::lacks(const Json& line) const {
+  const std::optional<double> value = value_of(line);
+  return value && is_better(*value);
 }
 
 bool KeepBest::offer(const Json& line, int64_t images_seen, const SaveModel& save) {
-  if (line.at("metric") != metric_) return false;
-  const Json& results = line.at("results");
-  const std::string& key = find_metric(metric_).key;
-  if (!results.contains(key) || !results[key].is_number()) return false;
-  const auto value = results[key].get<double>();
-  if (!std::isfinite(value)) return false;
+  const std::optional<double> value = value_of(line);
+  if (!value) return false;
   const Json recipe = line.value("recipe", Json());
   if (best_ && !same_recipe(best_->recipe, recipe))
     forget(fmt::format("{} was measured by another recipe", metric_));
-  if (!is_better(value)) return false;
-  best_ = BestModel{metric_, value, kimg_of(images_seen), recipe};
+  if (!is_better(*value)) return false;
+  best_ = BestModel{metric_, *value, kimg_of(images_seen), recipe};
   const Json record = {{"metric", metric_},
-                       {"value", value},
+                       {"value", *value},
                        {"kimg", best_->kimg},
                        {"recipe", recipe},
-                       {"results", results},
+                       {"results", line.at("results")},
                        {"model", kModel}};
   save(folder_ / kModel,
        [path = folder_ / kRecord, text = record.dump(2) + "\n"] { write_file(path, text); });
-  info("best    {} {:.4g} at {} kimg: {}", metric_, value, shortest(best_->kimg), kModel);
+  info("best    {} {:.4g} at {} kimg: {}", metric_, *value, shortest(best_->kimg), kModel);
   return true;
 }
 
@@ -394,6 +409,23 @@ bool RunMetrics::is_due(int64_t before, const Counters& counters) {
   }
   put_off_ = !due;
   return due;
+}
+
+bool RunMetrics::owes(const fs::path& folder, const Counters& counters) {
+  // Longer ones, or one that has never ended, might keep short sessions from training at all.
+  constexpr double kLongest = 60;  // seconds
+  const int64_t every = std::max<int64_t>(cadence_.images(), 1), now = counters.images_seen;
+  const double last = counters.last_metric_seconds;
+  if (now < every || last <= 0 || last > kLongest) return now == 0 && options_.at_start;
+  bool lacks_best = false, measured = names_.empty();
+  for (const std::string& name : names_) {
+    const Json row = site_.group.rank() == 0 ? newest_metric(folder, name) : Json();
+    const int64_t at = row.is_null() ? -1 : std::llround(row.at("kimg").get<double>() * 1e3);
+    measured = measured || at >= now / every * every;
+    lacks_best = lacks_best || (at == now && best_ && best_->lacks(row));
+  }
+  const bool lacks = site_.group.rank() == 0 && (lacks_best || !measured);
+  return affords(times_of(counters)) && numbers_of_ranks(lacks ? 1 : 0, site_.group).front() > 0;
 }
 
 bool RunMetrics::measure(Reporter& reporter, const Subject& subject, Counters& counters) {

@@ -185,10 +185,17 @@ class KeepBest {
   // that are not finite are no candidates. Returns whether the model was kept.
   bool offer(const Json& line, int64_t images_seen, const SaveModel& save);
 
+  // Whether such a line is better than the best, or the first: its model is not the one kept.
+  bool lacks(const Json& line) const;
+
+  // How many images the model that best.json is about has seen; -1 where there is none.
+  static int64_t images_in(const std::filesystem::path& folder);
+
   const std::optional<BestModel>& best() const { return best_; }
 
  private:
   void forget(const std::string& why);
+  std::optional<double> value_of(const Json& line) const;
   bool is_better(double value) const;
 
   std::filesystem::path folder_;
@@ -225,6 +232,11 @@ class RunMetrics {
   // Returns whether a measurement is due between two counts of images; the same on all ranks, rank
   // 0's clock decides. Says once where measurements are put off because they cost too much.
   bool is_due(int64_t before, const Counters& counters);
+
+  // Whether to measure before the first iteration of a session: as the run begins, if that is
+  // wanted, and where the session before was ended without the measurement that was due last, or
+  // without the best model that it found; the same on all ranks. `folder`: of the run, on rank 0.
+  bool owes(const std::filesystem::path& folder, const Counters& counters);
 
   // The model that is measured, as it is now.
   struct Subject {

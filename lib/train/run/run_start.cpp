@@ -178,6 +178,19 @@ void check_stage(const Schedule& schedule, const RunStart& start) {
        schedule.name_of(due));
 }
 
+// Whether this --resume has begun this run at a state of another one; then it goes on with its own.
+bool has_begun(const RunOptions& options) {
+  const fs::path own = options.run_dir, from = options.resume;
+  std::error_code error;
+  const fs::path there = fs::is_directory(from, error) ? from : from.parent_path() / ".";
+  if (own.empty() || find_states(own).empty() || fs::equivalent(there, own, error)) return false;
+  std::string commands = content_of(own / "command.txt", kMostOfLines).value_or("") + " ";
+  std::ranges::replace(commands, '\n', ' ');
+  const std::string value = shell_quote(options.resume) + " ";
+  return commands.find("--resume " + value) != std::string::npos ||
+         commands.find("--resume=" + value) != std::string::npos;
+}
+
 // Loads, on rank 0, the newest state that --resume asks for; returns false if there is none.
 bool load_state(const TrainSetup& setup,
                 const RunOptions& options,
@@ -185,10 +198,9 @@ bool load_state(const TrainSetup& setup,
                 const ClassTable& classes,
                 RunStart& start) {
   if (options.resume == "none") return false;
-  const bool automatic = options.resume == "auto";
+  const bool automatic = options.resume == "auto" || has_begun(options);
   const fs::path where = automatic ? fs::path(options.run_dir) : fs::path(options.resume);
-  std::error_code error;
-  if (automatic && (where.empty() || !fs::is_directory(where, error))) return false;
+  if (automatic && (where.empty() || !fs::is_directory(where))) return false;
   start.resumed_from =
       load_newest(where, state, start.counters, setup.config, options.force, classes);
   if (start.resumed_from.empty() && !automatic) {
@@ -259,8 +271,8 @@ int64_t set_rows_aside(const fs::path& folder, int64_t images) {
   int64_t rows = 0;
   for (const fs::path& file : files_in(folder)) {
     const std::string name = file.filename();
-    const bool metric = starts_with(name, "metric-") && ends_with(name, ".jsonl");
-    if (metric || name == "stats.jsonl") rows += set_aside_of(file, images);
+    if (name == "stats.jsonl" || (starts_with(name, "metric-") && ends_with(name, ".jsonl")))
+      rows += set_aside_of(file, images);
   }
   return rows;
 }
@@ -295,8 +307,8 @@ Manifest compare_data(const fs::path& folder,
 }
 
 Manifest kept_manifest(const fs::path& folder, const TrainSetup& setup) {
-  const Manifest none{.path = setup.config.read<DataOptions>().path, .rows = {}};
-  return read_or_warn(folder).value_or(none);
+  return read_or_warn(folder).value_or(
+      Manifest{.path = setup.config.read<DataOptions>().path, .rows = {}});
 }
 
 DataRecord::DataRecord(fs::path folder, std::shared_ptr<const Dataset> dataset, Manifest manifest)
@@ -467,9 +479,8 @@ void write_start(const TrainSetup& setup,
        kimg_text(setup.config.read<TrainOptions>().kimg.images));
   if (!start.counters.stage_name.empty()) info("stages  {} now", start.counters.stage_name);
   const std::string_view backend = names(setup.backend)[static_cast<size_t>(setup.backend)];
-  if (plan.world > 1) {
+  if (plan.world > 1)
     info("ranks   {} over {}, ddp-mode {}", plan.world, backend, step.describe_reductions());
-  }
   if (const std::string graphs = step.describe_graphs(); !graphs.empty())
     info("graphs  {}", graphs);
   info("run     {}          1 kimg = 1000 real images shown to D", start.folder.string());
@@ -478,12 +489,11 @@ void write_start(const TrainSetup& setup,
          kimg_text(start.counters.images_seen),
          start.resumed_from.string());
     const std::string other = setup.config.read<RunOptions>().init_from;
-    if (!other.empty()) {
+    if (!other.empty())
       info(
           "init    {} is not used: the run goes on from its own state; another --run-dir begins "
           "at it",
           other);
-    }
   }
 }
 

@@ -127,6 +127,7 @@ class Trainer {
       }
       writer_->reserve(save);
       complete_save(save);
+      snapshots_->complete(folder_, counters_, data_.used_classes());
     });
     if (counters_.images_seen == 0) {
       on_rank_0([this] {
@@ -134,8 +135,9 @@ class Trainer {
         sample("fakes_init.png");
         save_model_now(model_path_now());
       });
-      if (options_.metrics.at_start) measure();
     }
+    const bool begins = generation_.is_first() || counters_.images_seen == 0;
+    if (begins && metrics_->owes(folder_, counters_)) measure();
     check_ranks();
     motion_.emplace(step_->players());
     reporter_->start();
@@ -325,7 +327,8 @@ class Trainer {
   void end_save(const fs::path& state) const {
     const SaveOptions& keep = options_.save;
     info("saved   {}", state.filename().string());
-    prune_states(folder_, keep.keep_last, keep.keep_every.images);
+    const int64_t best = KeepBest::images_in(folder_);
+    prune_states(folder_, keep.keep_last, keep.keep_every.images, best);
     if (options_.models_kept) prune_models(folder_, *options_.models_kept, keep.keep_every.images);
   }
 
@@ -375,8 +378,7 @@ class Trainer {
                                         options_.train.kimg);
   }
 
-  // On all ranks together.
-  void measure() {
+  void measure() {  // on all ranks together
     const KeepBest::SaveModel save = [this](const fs::path& path,
                                             std::function<void()> afterwards) {
       save_model_now(path, std::move(afterwards));
@@ -390,7 +392,6 @@ class Trainer {
   }
 
   fs::path state_path_now() const { return folder_ / ("state-" + name_now() + ".pt"); }
-
   fs::path model_path_now() const { return folder_ / ("model-" + name_now() + ".safetensors"); }
 
   std::string name_now() const {
@@ -432,8 +433,7 @@ class Trainer {
   Exit stop() {
     const int signal = setup_.callbacks.stop_signal();
     on_rank_0([&] {
-      const std::string why = requests_->stop_reason();
-      const std::string at = kimg_text(counters_.images_seen);
+      const std::string why = requests_->stop_reason(), at = kimg_text(counters_.images_seen);
       end_early(fmt::format("stopped {} kimg ({}), resumable", at, why));
       info("stopped {} kimg ({}), saved {}", at, why, state_path_now().string());
       info("next    {}", resume_command(setup_.command, folder_.string()));

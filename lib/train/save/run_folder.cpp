@@ -68,7 +68,8 @@ std::vector<NumberedFile> find_numbered(const fs::path& folder,
                                         std::string_view suffix) {
   std::vector<NumberedFile> files;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+  const fs::directory_iterator entries(folder, error);
+  for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename();
     if (!starts_with(name, prefix) || !ends_with(name, suffix)) continue;
     const size_t digits = name.size() - prefix.size() - suffix.size();
@@ -93,8 +94,14 @@ std::vector<NumberedFile> regular_ones(std::vector<NumberedFile> files) {
 }
 
 // `files` are of one kind, newest first.
-void prune(const std::vector<NumberedFile>& files, int64_t keep_last, int64_t keep_every) {
+void prune(const std::vector<NumberedFile>& files,
+           int64_t keep_last,
+           int64_t keep_every,
+           int64_t way_back = -1) {
+  const auto back = std::ranges::find_if(
+      files, [&](const NumberedFile& file) { return file.images <= way_back; });
   for (size_t i = 0; i < files.size(); ++i) {
+    if (back - files.begin() == static_cast<ptrdiff_t>(i)) continue;
     // The first file at or after a multiple of keep_every stays.
     const int64_t before = i + 1 < files.size() ? files[i + 1].images : 0;
     const bool milestone = keep_every > 0 && files[i].images / keep_every > before / keep_every;
@@ -223,24 +230,44 @@ void check_resumable(const fs::path& where) {
        foreign ? "MODEL" : shell_quote(where.string()));
 }
 
-void prune_states(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
-  prune(regular_ones(find_states(folder)), keep_last, keep_every);
+void prune_states(const fs::path& folder,
+                  int64_t keep_last,
+                  int64_t keep_every,
+                  int64_t best_images) {
+  prune(regular_ones(find_states(folder)), keep_last, keep_every, best_images);
 }
 
 void prune_models(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
   prune(find_models(folder), keep_last, keep_every);
 }
 
+fs::path rename_aside(const fs::path& file) {
+  std::error_code error;
+  fs::path aside = file;
+  for (int number = 1; number == 1 || fs::exists(aside, error); ++number) {
+    const std::string again = number == 1 ? "" : fmt::format("{}-", number);
+    aside.replace_filename("superseded-" + again + file.filename().string());
+  }
+  fs::rename(file, aside, error);
+  if (error) fail(Exit::kDisk, "{}: cannot be renamed: {}", file.string(), error.message());
+  return aside;
+}
+
+void check_listable(const fs::path& folder) {
+  std::error_code error;
+  const fs::directory_iterator entries(folder, error);
+  if (error && error != std::errc::no_such_file_or_directory)
+    fail(Exit::kInput, "{}: cannot be listed: {}", folder.string(), error.message());
+}
+
 int64_t set_aside(const fs::path& folder, int64_t images) {
+  check_listable(folder);
   int64_t count = 0;
   for (const auto& files : {find_states(folder), find_models(folder), find_averages(folder)}) {
     for (const NumberedFile& file : files) {
       if (file.images <= images) break;
-      std::error_code error;
-      fs::path aside = file.path;
-      aside.replace_filename("superseded-" + file.path.filename().string());
-      fs::rename(file.path, aside, error);
-      if (!error) ++count;
+      rename_aside(file.path);
+      ++count;
     }
   }
   return count;
@@ -295,10 +322,10 @@ DiskNeed disk_need(const SaveBytes& each,
   };
   const int64_t saves = std::max<int64_t>(times(save.every.images), 0) + 1;  // and one at the end
   const int64_t kept = std::max<int64_t>(times(save.keep_every.images), 0);
-  const int64_t states = std::min(saves, save.keep_last + kept);
+  const int64_t best = save.keep_best.empty() ? 0 : 1;
+  const int64_t states = std::min(saves, save.keep_last + kept + best);
   const int64_t written = saves + (images_seen == 0 ? 1 : 0);
   const int64_t models = models_kept ? std::min(written, *models_kept + kept) : written;
-  const int64_t best = save.keep_best.empty() ? 0 : 1;
   return {.each = each,
           .states = states + 1,
           .models = std::min(models + 1, written) + best,

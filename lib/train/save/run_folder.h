@@ -48,10 +48,22 @@ int64_t images_of_model(const std::filesystem::path& file);
 // takes. What holds weights alone, and names that are no path here, are told of --init-from.
 void check_resumable(const std::filesystem::path& where);
 
-// Removes state files that neither keep_last (files) nor keep_every (images; 0: none) protects.
-void prune_states(const std::filesystem::path& folder, int64_t keep_last, int64_t keep_every);
+// Removes state files that neither keep_last (files) nor keep_every (images; 0: none) protects. The
+// newest one of at most `best_images` images stays, too: it leads back to the best model.
+void prune_states(const std::filesystem::path& folder,
+                  int64_t keep_last,
+                  int64_t keep_every,
+                  int64_t best_images = -1);
 // Likewise removes models; model-best.safetensors stays.
 void prune_models(const std::filesystem::path& folder, int64_t keep_last, int64_t keep_every);
+
+// Renames a file to superseded-NAME, or superseded-2-NAME and so on where there is one already, and
+// returns its new path. Throws UserError(kDisk).
+std::filesystem::path rename_aside(const std::filesystem::path& file);
+
+// Throws UserError(kInput) where a folder is there and cannot be listed: it must not pass for a run
+// that has not begun, as find_states() has it.
+void check_listable(const std::filesystem::path& folder);
 
 // Renames states, models and snapshots with more than `images` images seen, which belong to a
 // history that the run leaves behind, so that neither resume nor generate takes them:

@@ -59,7 +59,8 @@ constexpr Works kWorks[] = {
     {"--outdir out", "run.out", "out"},
     {"--cfg auto", "preset", "stylegan2-ada"},
     {"--cfg paper256", "preset", "stylegan2-paper256"},
-    {"--cfg stylegan2", "preset", "stylegan2"},
+    {"--cfg stylegan2", "preset", "stylegan2-ada"},
+    {"--resume=noresume", "run.resume", "none"},
     {"--aug noaug", "ada.mode", "none"},
     {"--aug ada --target 0.7", "ada.target", "0.7"},
     {"--augpipe bg", "ada.pipe", "bg"},
@@ -167,6 +168,52 @@ TEST_CASE("FlagsOfStyleGan3AndR3GanSetTheKeysOfTheirRecipes") {
   CHECK(value_of(r3, "ada.mode") == "none");
 }
 
+TEST_CASE("AConfigurationOfTrainPyMeansWhatItMeansThere") {
+  const TemporaryFolder folder;
+  using Expected = std::map<std::string, std::string>;
+  const Expected stylegan2 = {{"preset", "stylegan2-ada"},
+                              {"ada.mode", "ada"},
+                              {"data.mirror", "false"},
+                              {"train.batch", "32"},
+                              {"stylegan2.gamma", "10"},
+                              {"stylegan2.map_depth", "8"},
+                              {"stylegan2.channel_base", "32768"},
+                              {"stylegan2.mbstd_group", "4"},
+                              {"G.adam.lr", "0.002"},
+                              {"D.adam.lr", "0.002"},
+                              {"ema.half_life", "10"}};
+  Expected changed = stylegan2;
+  for (const auto& [key, value] : Expected{{"ada.mode", "none"},
+                                           {"data.mirror", "true"},
+                                           {"train.batch", "16"},
+                                           {"stylegan2.gamma", "1"},
+                                           {"stylegan2.map_depth", "2"},
+                                           {"G.adam.lr", "0.003"},
+                                           {"ema.half_life", "5"}})
+    changed[key] = value;
+  for (const auto& [typed, expected] : std::vector<std::pair<std::string, Expected>>{
+           {"--cfg=stylegan2", stylegan2},
+           {"--map-depth=2 --glr 0.003 --mirror=1 --batch-size 16 --cfg=stylegan2 --gamma=1 "
+            "--aug=noaug",
+            changed},
+           {"--cfg auto", {{"data.mirror", "false"}, {"stylegan2.map_depth", "2"}}},
+           {"--mirror yes --cfg auto", {{"data.mirror", "true"}}},
+           {"--cfg=paper1024 --batch 8", {{"data.mirror", "false"}, {"train.batch", "8"}}},
+           {"--cfg=stylegan3-r", {{"data.mirror", "false"}, {"ada.mode", "ada"}}},
+           {"--cfg=fastgan", {{"data.mirror", "false"}}}}) {
+    const Json all = values("--resolution 64 " + typed, folder.path());
+    for (const auto& [key, value] : expected) {
+      CAPTURE(typed, key);
+      CHECK(value_of(all, key) == value);
+    }
+  }
+  const Outcome said =
+      gantrain(words_of("--cfg=stylegan3-t --resolution 64 --dry-run"), {.folder = folder.path()});
+  CHECK_THAT(said.out,
+             Catch::Contains("taken   --cfg=stylegan3-t for --preset stylegan3-t, with "
+                             "--mirror=off unless flags say otherwise\n"));
+}
+
 TEST_CASE("FlagsThatMeanSomethingElseAreRefusedWithTheSpellingToType") {
   const TemporaryFolder folder;
   for (const Hinted& habit : kHinted) {
@@ -189,6 +236,7 @@ TEST_CASE("StyleGansNamesOfMetricsWork") {
   CHECK(names("pr50k3_full") == "pr");
   CHECK(names("ppl2_wend") == "ppl");
   CHECK(names("is50k,swd") == "is,swd");
+  CHECK(names("eqt50k_int,eqt50k_frac,eqr50k") == "eqt,eqt_frac,eqr");
   CHECK(names("none") == "none");
   const Outcome said = gantrain(
       words_of("--preset dcgan-tiny --dry-run --detector detector.pt --metrics=fid50k_full,kid50k"),
@@ -199,8 +247,17 @@ TEST_CASE("StyleGansNamesOfMetricsWork") {
   // As for this program's own names, a detector is asked for where there is none.
   CHECK_THAT(refusal("--preset dcgan-tiny --metrics fid50k_full", folder.path()),
              Catch::Contains("--detector"));
-  CHECK_THAT(refusal("--preset dcgan-tiny --metrics eqt50k_int", folder.path()),
-             Catch::Contains("eqt50k_int is not a metric"));
+  CHECK_THAT(refusal("--preset dcgan-tiny --metrics eqt50k", folder.path()),
+             Catch::Contains("eqt50k is not a metric"));
+  const Json best =
+      values("--preset dcgan-tiny --detector detector.pt --keep-best fid50k_full", folder.path());
+  CHECK(value_of(best, "save.keep_best") == "fid");
+  const Outcome verb =
+      gantrain(words_of("metrics run --metrics=fid50k_full"), {.folder = folder.path()});
+  CHECK(verb.code == 2);
+  CHECK_THAT(verb.err,
+             Catch::Contains("taken   --metrics fid50k_full for --metrics fid\n") &&
+                 Catch::Contains("--detector"));
 }
 
 TEST_CASE("ANetworkPickleIsToBeImported") {
@@ -210,6 +267,8 @@ TEST_CASE("ANetworkPickleIsToBeImported") {
     CHECK_THAT(refusal("--preset stylegan2-tiny " + flag + "ffhq.pkl", folder.path()),
                Catch::Contains("gantrain import ffhq.pkl -o ffhq.safetensors") &&
                    Catch::Contains("--init-from ffhq.safetensors"));
+    CHECK_THAT(refusal("--preset stylegan2-tiny " + flag + "https://x/y.pkl", folder.path()),
+               Catch::Contains("download it first: curl -fL -o y.pkl https://x/y.pkl"));
   }
 }
 
@@ -236,6 +295,16 @@ TEST_CASE("FlagsOfOtherScriptsWorkInTheVerbThatDoesTheirWork") {
              Catch::Contains("taken   --source in for in\n") &&
                  Catch::Contains("taken   --dest=out.zip for --output out.zip\n") &&
                  Catch::Contains("taken   --transform center-crop for --fit crop\n"));
+  const Outcome sides =
+      gantrain(words_of("data pack in --dest wide.zip --width 16 --fit crop --height=8"),
+               {.folder = folder.path()});
+  INFO(sides.err);
+  CHECK(sides.code == 0);
+  CHECK_THAT(sides.err, Catch::Contains("taken   --width 16 --height=8 for --resolution 16x8\n"));
+  const Outcome side =
+      gantrain(words_of("data pack in --dest one.zip --width 16"), {.folder = folder.path()});
+  CHECK(side.code == 0);
+  CHECK_THAT(side.err, Catch::Contains("taken   --width 16 for --resolution 16\n"));
   for (const auto& [typed, hint] : std::vector<std::pair<std::string, std::string>>{
            {"generate run --rows 85,100 -o a.png", "--mix 85,100:COLUMNS:LAYERS"},
            {"interpolate run --num-keyframes 4 -o a.webp", "--seeds"},

@@ -197,6 +197,35 @@ TEST_CASE("TheListOfTopicsIsThereAsJsonTooWithTheCommands") {
   CHECK(!computing.contains("help"));
 }
 
+TEST_CASE("TheListOfFlagsHasThoseWithoutAKeyToo") {
+  const std::string flags = said("help flags");
+  for (const std::string flag :
+       {"--smoke", "--dry-run", "--stopped-code", "--json", "--quiet", "--verbose", "--color"})
+    CHECK(flags.find("\n" + flag) != std::string::npos);
+  for (const std::string& flag : flags_of("train")) {
+    CAPTURE(flag);
+    CHECK(flags.find(flag) != std::string::npos);
+  }
+}
+
+TEST_CASE("APresetStandsForItsRecipeInTheListOfKeys") {
+  CHECK(said("help keys stylegan2-ada") == said("help keys stylegan2"));
+  CHECK(said("help keys projected-lite") == said("help keys projected"));
+}
+
+TEST_CASE("TheListOfCommandsSaysWhatHelpIsAboutInOneLine") {
+  const std::string start = said("--help");
+  CHECK(start.find("\n  help         by topic: start, data, ") != std::string::npos);
+  CHECK(start.find(" keys and others\n") != std::string::npos);
+}
+
+TEST_CASE("FlagsOfSeveralCommandsInATopicStandUnderTheirCommands") {
+  const std::string& data = text_of_topic("data");
+  CHECK(data.find("\ndata inspect:\n  --labels") != std::string::npos);
+  CHECK(data.find("\ndata pack:\n  --output") != std::string::npos);
+  CHECK(text_of_topic("ddp").find("\ngantrain join:\n  --run-dir") != std::string::npos);
+}
+
 TEST_CASE("ATopicIsThereAsJsonToo") {
   for (const std::string name : {"start", "ddp", "resume", "amp"})
     CHECK(Json::parse(said("help " + name + " --json")).at("text") == text_of_topic(name));

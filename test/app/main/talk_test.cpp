@@ -2,6 +2,7 @@
 // What the thin program says without training: help, presets, the resolved configuration.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "config/value.h"
 #include "support/catch.h"
@@ -27,6 +28,8 @@ Json value(const Json& resolved, const std::string& key) {
 std::string origin(const Json& resolved, const std::string& key) {
   return resolved.at("values").at(key).at("origin");
 }
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 // What a shell command prints on standard output.
 std::string output_of(const std::string& command) {
@@ -61,6 +64,54 @@ TEST_CASE("ReadingCommandsAnswerOnStandardOutputAlone") {
     CHECK(!outcome.out.empty());
     CHECK(outcome.err.empty());
     CHECK(outcome.seconds < 60);
+  }
+}
+
+// Runs a shell command with this program as $0; returns its exit code and standard error.
+std::pair<int, std::string> in_shell(const std::string& command, const TemporaryFolder& folder) {
+  const std::string program = gantrain_program().string(), errors = (folder / "errors").string();
+  const int status = std::system(
+      ("bash -c " + shell_quote(command) + " " + shell_quote(program) + " 2>" + shell_quote(errors))
+          .c_str());
+  return {WEXITSTATUS(status), read_file(errors)};
+}
+
+TEST_CASE("AStandardOutputThatTakesNothingIsAnError") {
+  const TemporaryFolder folder;
+  for (const std::string words : {"help", "help keys", "help start", "presets list"}) {
+    for (const auto& [where, why] :
+         Pairs{{">/dev/full", "No space left on device"}, {">&-", "Bad file descriptor"}}) {
+      const auto [code, said] = in_shell("\"$0\" " + words + " " + where, folder);
+      CAPTURE(words, where, said);
+      CHECK(code == 8);
+      CHECK_THAT(said, Catch::StartsWith("error   standard output: ") && Catch::Contains(why));
+    }
+  }
+}
+
+TEST_CASE("OutputOfALaunchedProgramThatIsLostIsAnError") {
+  const TemporaryFolder folder;
+  for (const std::string ranks : {"1", "2"}) {
+    const std::string launch = "\"$0\" launch --nproc " + ranks + " -- sh -c ";
+    const auto [code, said] = in_shell(launch + "'seq 20000' >/dev/full", folder);
+    CAPTURE(ranks, said);
+    CHECK(code == 8);
+    CHECK_THAT(said, Catch::Contains("error   standard output: No space left on device"));
+    CHECK(in_shell(launch + "'seq 2000' | head -n 1 >/dev/null; exit ${PIPESTATUS[0]}", folder)
+              .first == 0);
+    CHECK(in_shell(launch + "'seq 9; exit 3' >/dev/full", folder).first == 3);
+  }
+}
+
+TEST_CASE("AFlagThatGoesWithAnotherIsRefusedWithoutIt") {
+  const TemporaryFolder folder;
+  for (const auto& [words, named] :
+       Pairs{{"--preset dcgan-tiny --json", "--dry-run"}, {"--smoke --json", "--dry-run"}}) {
+    CAPTURE(words);
+    const Outcome outcome = gantrain(words_of(words), {.folder = folder.path()});
+    CHECK(outcome.code == 2);
+    CHECK(is_one_error_line(outcome.err));
+    CHECK_THAT(outcome.err, Catch::Contains(named));
   }
 }
 

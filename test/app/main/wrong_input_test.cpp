@@ -63,10 +63,15 @@ TEST_CASE("WrongWordsAreNamedWithTheNearestOnes") {
 TEST_CASE("WrongValuesAreNamedWithTheAllowedOnes") {
   const TemporaryFolder folder;
   check_all({{"--nproc 0", 2, {"launch.nproc = 0", "at least 1"}},
+             {"--nproc 0:2", 2, {"launch.nproc_min = 0 (flag --nproc)", "at least 1"}},
+             {"--nproc a:2", 2, {"--nproc a:2: MIN:MAX are two numbers"}},
+             {"--preset stylegan2-tiny --set ada.pipe=foo", 2, {"ada.pipe = foo: there are blit"}},
              {"--set G.adam.lr=abc", 2, {"G.adam.lr = abc", "number"}},
              {"--set G.adam.lr=-1", 2, {"G.adam.lr = -1", "0 to"}},
              {"--set G.adam.beta1=1.5", 2, {"G.adam.beta1 = 1.5"}},
-             {R"(--set G.adam.lr={"from":1})", 2, {"G.adam.lr = {", "{from, to, kimg, shape}"}},
+             {R"(--set G.adam.lr={"from":1})",
+              2,
+              {"G.adam.lr = {", R"("shape": "linear"|"cosine"|"step"})"}},
              {R"(--set G.adam.beta2={"from":0.9,"to":1.5,"kimg":1})", 2, {"G.adam.beta2 = {"}},
              {"--set train.batch=1.5", 2, {"train.batch = 1.5", "integer"}},
              {"--set foo", 2, {"--set foo", "key=value"}},
@@ -87,12 +92,14 @@ TEST_CASE("AConfigFileThatCannotBeUsedIsNamed") {
   write_file(folder / "list.json", "[1]");
   write_file(folder / "type.json", R"({"train": {"batch": "x"}})");
   write_file(folder / "key.json", R"({"train": {"bach": 3}})");
+  write_file(folder / "section.json", R"({"train": 3})");
   write_file(folder / "twice.json", R"({"train": {"batch": 8, "batch": 16}})");
   check_all({{"--config broken.json", 2, {"broken.json", "line 1"}},
              {"--config list.json", 2, {"list.json", "object"}},
              {"--config type.json", 2, {"type.json", "train.batch"}},
              {"--config key.json", 2, {"key.json", "train.bach", "train.batch"}},
              {"--config twice.json", 2, {"twice.json", "batch is there twice"}},
+             {"--config section.json", 2, {"train = 3 (file section.json): an object is expected"}},
              {"--config none.json", 2, {"none.json"}}},
             folder);
 }
@@ -214,6 +221,26 @@ TEST_CASE("AnEnvironmentVariableThatIsWrongIsNamed") {
     CHECK(outcome.code == 2);
     CHECK(outcome.err.find(name) != std::string::npos);
   }
+}
+
+TEST_CASE("AnEnvironmentVariableWithOneUnderscoreIsWarnedOf") {
+  const TemporaryFolder folder;
+  const auto said = [&](const std::string& name) {
+    const Outcome outcome =
+        gantrain(tiny("--dry-run"), {.environment = {{name, "8"}}, .folder = folder.path()});
+    CHECK(outcome.code == 0);
+    return outcome.err;
+  };
+  CHECK(said("GANTRAIN_TRAIN_BATCH").find("did you mean GANTRAIN_TRAIN__BATCH") !=
+        std::string::npos);
+  CHECK(said("GANTRAIN_G_ADAM_LR").find("did you mean GANTRAIN_G__ADAM__LR") != std::string::npos);
+  for (const std::string name : {"GANTRAIN_SOMETHING", "GANTRAIN_TRAIN__BATCH"})
+    CHECK(said(name).find("did you mean") == std::string::npos);
+}
+
+TEST_CASE("WhatIsNoFileOfFeaturesIsNamed") {
+  const TemporaryFolder folder;
+  check_refused(words_of("features ."), 3, {".: a folder; a file of weights"}, folder);
 }
 
 TEST_CASE("DevicesThatAreNotThereAreRefused") {

@@ -126,6 +126,16 @@ TEST_CASE("ARunThatKeepsAveragesResumesBitForBit") {
     return read_file(files_like(run / "averages", "average-").back());
   };
   CHECK(newest(parts) == newest(whole));
+  // A session that was killed between a state and its snapshot.
+  REQUIRE(gantrain(tiny(flags + "--run-dir killed --kimg 0.128"), {.folder = folder.path()}).code ==
+          0);
+  const fs::path lost = files_like(folder / "killed/averages", "average-").back();
+  const std::string content = read_file(lost);
+  fs::remove(lost);
+  write_file(folder / "killed/STATUS", "running\n");
+  train(folder, "killed", flags);
+  REQUIRE(fs::exists(lost));
+  CHECK(read_file(lost) == content);
 }
 
 TEST_CASE("WhatCannotBeAveragedIsRefusedInOneLine") {

@@ -158,6 +158,16 @@ TEST_CASE("ARunOutlivesTheLaunchersThatLeadIt") {
                  Catch::Contains("its launcher is gone") && Catch::Contains("leads the run now"));
 }
 
+TEST_CASE("AtAStopTheRunIsSavedThoughTheLauncherThatLedIsLost") {
+  TwoNodes nodes;
+  for (Command* node : {&nodes.second, &nodes.first}) node->signal(SIGTERM);
+  nodes.first.signal(SIGKILL);
+  const Outcome end = nodes.second.wait();
+  INFO(end.err);
+  CHECK(end.code == 75);
+  CHECK_THAT(read_file(nodes.run / "STATUS"), Catch::StartsWith("stopped "));
+}
+
 TEST_CASE("ANodeThatWasStartedDifferentlyDoesNotJoin") {
   const TemporaryFolder folder;
   const ReservedPort port;

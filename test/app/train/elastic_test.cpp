@@ -114,6 +114,7 @@ TEST_CASE("WhatIsTrainedAroundAKilledRankIsWhatThePlanOfItsRanksTrains") {
     const Outcome outcome = command.wait();
     INFO(outcome.err);
     REQUIRE(outcome.code == 75);
+    CHECK(!fs::exists(folder / "a/errors"));
     CHECK(outcome.err.find("died of signal 9 (SIGKILL)") != std::string::npos);
     const std::string status = read_file(folder / "a/STATUS");
     REQUIRE_THAT(status, Catch::StartsWith("stopped "));

@@ -72,6 +72,23 @@ TEST_CASE("TheCommandThatGoesOnAfterADeathBeforeTheFirstSaveKeepsTheStateThatWas
   CHECK(hint.find("--resume auto") == std::string::npos);
 }
 
+TEST_CASE("ACommandThatBeganAtAnotherRunsStateGoesOnWhereItsOwnRunStands") {
+  const TemporaryFolder folder;
+  trained(folder, "a", "--kimg 0.064");
+  const fs::path run = train(folder, "b", "--resume a --kimg 0.128");
+  const auto resumed = [&] { return text_in(run / "log.txt"); };
+  CHECK(occurrences(resumed(), "resume  at 0.064 kimg (a/") == 1);
+  train(folder, "b", "--resume a --kimg 0.192");
+  CHECK(occurrences(resumed(), "resume  at 0.128 kimg (b/") == 1);
+  // Also after a session with another word for it, as the program advises.
+  train(folder, "b", "--resume auto --kimg 0.208");
+  train(folder, "b", "--resume a --kimg 0.224");
+  CHECK(occurrences(resumed(), "resume  at 0.208 kimg (b/") == 1);
+  // Another command may go back.
+  train(folder, "b", "--resume a/state-000000.064.pt --kimg 0.128");
+  CHECK(occurrences(resumed(), "resume  at 0.064 kimg (a/") == 2);
+}
+
 // Rank 0 measures for longer than either timeout.
 TEST_CASE("MetricsLongerThanTheTimeoutsDoNoHarm") {
   const TemporaryFolder folder;

@@ -169,6 +169,37 @@ TEST_CASE("TheBestModelIsKeptAndTheSearchGoesOnWhenTheRunDoes") {
   CHECK(later.at("value").get<double>() <= best.at("value").get<double>());
 }
 
+// As where a session was killed behind a state: before its metrics, or before the best model of
+// them.
+TEST_CASE("WhatAKilledSessionDidNotMeasureOrKeepTheNextOneDoes") {
+  const TemporaryFolder folder;
+  const std::string same =
+      "--metrics swd --keep-best swd --metrics-every 0.064 --set metrics.images=64 "
+      "--set metrics.at_end=off ";
+  for (const bool measured : {false, true}) {
+    CAPTURE(measured);
+    const std::string name = measured ? "measured" : "not";
+    const fs::path run = train(folder, name, same + "--kimg 0.064");
+    const std::string rows = read_file(run / "metric-swd.jsonl");
+    const size_t second = rows.find('\n') + 1;
+    const Json row = Json::parse(rows.substr(second));
+    CHECK(row.at("kimg") == 0.064);
+    if (!measured) write_file(run / "metric-swd.jsonl", rows.substr(0, second));
+    fs::remove(run / "best.json");
+    write_file(run / "STATUS", "running\n");
+    train(folder, name, same + "--kimg 0.08 --nproc 2");
+    const std::string again = read_file(run / "metric-swd.jsonl");
+    CHECK(again.substr(0, second) == rows.substr(0, second));
+    const Json made_up = Json::parse(again.substr(second));  // no other row
+    CHECK(made_up.at("kimg") == 0.064);
+    CHECK(made_up.at("results") == row.at("results"));
+    const Json best = Json::parse(read_file(run / "best.json"));
+    CHECK(best.at("kimg") == 0.064);
+    CHECK(best.at("value") == row.at("results").at("swd"));
+    CHECK(holds(metadata_of(run / "model-best.safetensors").dump(), "0.064"));
+  }
+}
+
 TEST_CASE("TheClassesOfARunStandInItsFilesAndAreListedAtItsStart") {
   const TemporaryFolder folder;
   write_classes(folder / "data", {"cat", "dog", "eel"});

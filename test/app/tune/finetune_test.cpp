@@ -182,8 +182,12 @@ TEST_CASE("AnotherPickleIsNotTheOneThatWasImportedBefore") {
     if (!write_official_pickle(folder / "net.pkl", set, options)) return;
     const Outcome plan =
         succeed(folder, "finetune pictures --from net.pkl -o here --dry-run --" + kHere);
-    CHECK_THAT(plan.out, Catch::Contains(said));
+    CHECK_THAT(plan.out,
+               Catch::Contains(said) && Catch::Contains("import  gantrain import net.pkl"));
+    CHECK(!fs::exists(folder / "here"));
   }
+  CHECK(run_in(folder, "finetune pictures --from net.pkl -o here -- --kimgs 3" + kHere).code == 2);
+  CHECK(!fs::exists(folder / "here"));
 }
 
 TEST_CASE("AFinetuningThatWasRefusedLeavesItsFolderToTheNextCommand") {
@@ -310,12 +314,19 @@ TEST_CASE("WhatCannotBeFinetunedIsRefused") {
   train(folder, "base", "--kimg 0.016");
   write_file(folder / "odd.safetensors", "no header");
   write_file(folder / "odd.pkl", "no pickle");
+  const std::string state = files_like(folder / "base", "state-").back().filename();
   const std::vector<std::tuple<std::string, int, std::string>> wrong = {
       {"finetune --from base", 2, "on which pictures?"},
       {"finetune photos", 2, "from which model?"},
       {"finetune photos --from missing", 3, "missing"},
       {"finetune photos --from odd.safetensors", 3, "odd.safetensors"},
       {"finetune photos --from odd.pkl -o here", 3, "odd.pkl"},
+      {"finetune photos --from base/" + state,
+       3,
+       "a state, whose networks its run folder tells of"},
+      {"finetune photos --from base -- --dry-run",
+       2,
+       "--dry-run behind finetune: put it before --"},
       {"finetune none --from base", 3, "none"},
       {"finetune one --from base", 3, "one: 1 picture; finetuning takes some tens at least"},
       {"finetune small --from base",
@@ -330,6 +341,7 @@ TEST_CASE("WhatCannotBeFinetunedIsRefused") {
     CHECK(outcome.code == code);
     CHECK_THAT(outcome.err, Catch::Contains(part));
     CHECK(!fs::exists(folder / "runs"));
+    CHECK(!fs::exists(folder / "here"));
   }
 }
 

@@ -37,6 +37,7 @@ TEST_CASE("ModelsThatArePrunedNeedLess") {
   CHECK(disk_need({100, 10}, save, 0, 0, 5).models == 2);  // the first one, and the last
   save.keep_best = "swd";
   CHECK(disk_need({100, 10}, save, 10'500, 0, 1).models_left == 2);
+  CHECK(disk_need({100, 10}, save, 10'500, 0, 1).states_left == 4);  // one leads back to the best
   save.keep_every.images = 5000;
   CHECK(disk_need({100, 10}, save, 10'500, 0, 1).models_left == 4);
 }

@@ -2,6 +2,7 @@
 #include "train/save/run_folder.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "support/catch.h"
@@ -74,6 +75,43 @@ TEST_CASE("PruningKeepsTheNewestAndTheMilestones") {
   CHECK(left == std::vector<int64_t>{1000, 900, 500});
 }
 
+// It is what a finetuning goes back to.
+TEST_CASE("PruningKeepsTheNewestStateUpToTheBestModel") {
+  const TemporaryFolder run;
+  for (int kimg = 100; kimg <= 1000; kimg += 100)
+    write_file(run / fmt::format("state-{:06}.pt", kimg), "");
+  for (const auto& [best, expected] :
+       std::vector<std::pair<int64_t, std::vector<int64_t>>>{{250'000, {1000, 900, 200}},
+                                                             {200'000, {1000, 900, 200}},
+                                                             {950'000, {1000, 900}},
+                                                             {-1, {1000, 900}}}) {
+    CAPTURE(best);
+    prune_states(run.path(), 2, 0, best);
+    std::vector<int64_t> left;
+    for (const NumberedFile& s : find_states(run.path())) left.push_back(s.images / 1000);
+    CHECK(left == expected);
+  }
+}
+
+TEST_CASE("AFolderThatCannotBeListedIsNoEmptyOne") {
+  const TemporaryFolder run;
+  write_file(run / "state-000100.pt", "");
+  write_file(run / "file", "");
+  check_listable(run / "missing");
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{0, before.rlim_max};  // as where all are taken
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  std::string said;
+  try {
+    check_listable(run.path());
+  } catch (const UserError& e) {
+    said = e.what();
+  }
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK_THAT(said, Catch::Contains(run.path().string() + ": cannot be listed: "));
+}
+
 TEST_CASE("ModelsArePrunedAsStatesAreButTheBestStays") {
   const TemporaryFolder run;
   for (int kimg = 0; kimg <= 1000; kimg += 100)
@@ -108,6 +146,11 @@ TEST_CASE("AHistoryThatIsLeftBehindIsSetAside") {
   CHECK(fs::exists(run / "averages/superseded-average-000100.500.safetensors"));
   CHECK(find_states(run.path()).front().images == 100'000);
   CHECK(fs::exists(run / "superseded-state-000200.pt"));
+  // What was set aside before stays as it was.
+  write_file(run / "state-000200.pt", "second");
+  CHECK(set_aside(run.path(), 100'000) == 1);
+  CHECK(read_file(run / "superseded-state-000200.pt").empty());
+  CHECK(read_file(run / "superseded-2-state-000200.pt") == "second");
   CHECK(fs::exists(run / "superseded-model-000200.safetensors"));
   CHECK(set_aside(run.path(), 100'000) == 0);
 }
