@@ -13,9 +13,18 @@
 #                              which builds a changed source fastest; a folder keeps its way until another is named.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
+# GB of memory that this machine has free, or that the limit of this container allows.
+gigabytes() {
+  local free limit
+  free=$(awk '/^MemAvailable/ {print int($2 / 1e6)}' /proc/meminfo)
+  limit=$({ cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || true; } | head -n 1)
+  if [[ $limit =~ ^[0-9]{1,15}$ ]] && ((limit / 1000000000 < free)); then free=$((limit / 1000000000)); fi
+  echo "$free"
+}
+
 jobs() { # a processor each, as long as each has 2 GB: LibTorch's headers are that large
   local memory
-  memory=$(awk '/^MemAvailable/ {print int($2 / 2e6)}' /proc/meminfo)
+  memory=$(($(gigabytes) / 2))
   echo $((memory < 1 ? 1 : memory < $(nproc) ? memory : $(nproc)))
 }
 

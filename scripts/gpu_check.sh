@@ -5,6 +5,7 @@
 #   scripts/gpu_check.sh [OPTIONS]
 #   --out DIR        for the results, a flat folder of at most 8 files (gpu_check/ here); runs go to DIR.runs
 #   --only PART,...  these parts instead of all
+#   --steps NAME,... these steps of them, as results.jsonl names them; a name may be a pattern ("lives_*")
 #   --again          what was finished is done again
 #   --minutes N      the longest that a part may take in a call (9); the rest is for the next call
 #   --gantrain FILE  a built program instead of this checkout's, which is built where that is needed
@@ -22,14 +23,14 @@
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 command_line="$0 $*"
-out=gpu_check only=lives,right,fast,breaks again='' gpus=0 gantrain='' tests='' official=''
+out=gpu_check only=lives,right,fast,breaks steps='*' again='' gpus=0 gantrain='' tests='' official=''
 python=${GANTRAIN_PYTHON:-} minutes=9 pack='' run=()
-usage() { sed -n '3,23s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '3,24s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 while (($#)); do
   case $1 in
     --again) again=yes; shift; continue ;;
     --run) (($# > 1)) || usage; run=("${@:2}"); break ;;
-    --out | --only | --gantrain | --tests | --official | --python | --minutes | --pack) (($# > 1)) || usage ;;
+    --out | --only | --steps | --gantrain | --tests | --official | --python | --minutes | --pack) (($# > 1)) || usage ;;
     *) usage ;;
   esac
   printf -v "${1#--}" %s "$2"
@@ -109,4 +110,5 @@ for part in lives right fast breaks; do
   "part_$part" || true
   show >/dev/null # so that a machine that is taken away leaves what was found
 done
+if [ -z "$matched" ]; then echo "gpu_check: --steps $steps: no such step in $only" >&2; exit 2; fi
 show

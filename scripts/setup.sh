@@ -11,7 +11,12 @@ set -euo pipefail
 
 # shellcheck disable=SC2034 # for those who source this
 GANTRAIN_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-GANTRAIN_CACHE_DIR=${GANTRAIN_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/gantrain}
+if [ -z "${GANTRAIN_CACHE_DIR:-}" ] && [ -z "${XDG_CACHE_HOME:-}" ] && [ -z "${HOME:-}" ]; then
+  echo "gantrain: HOME is not set; GANTRAIN_CACHE_DIR says where LibTorch is to stand" >&2
+  exit 4
+fi
+absolute() { case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; }
+GANTRAIN_CACHE_DIR=$(absolute "${GANTRAIN_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-}/.cache}/gantrain}")
 MACHINE=$(uname -m)
 TORCH_VERSION=2.11.0
 case $MACHINE in
@@ -20,7 +25,7 @@ case $MACHINE in
   *) TORCH_SHA256='' MACHINE_SUFFIX=-$MACHINE ;;
 esac
 # Two kinds of machines may share a home folder.
-LIBTORCH=${GANTRAIN_LIBTORCH:-$GANTRAIN_CACHE_DIR/libtorch-$TORCH_VERSION$MACHINE_SUFFIX}
+LIBTORCH=$(absolute "${GANTRAIN_LIBTORCH:-$GANTRAIN_CACHE_DIR/libtorch-$TORCH_VERSION$MACHINE_SUFFIX}")
 
 # a|b is the first of them that apt knows, with nothing after the last | none where it knows none.
 BUILD_PACKAGES=(g++ cmake ninja-build ccache mold pkg-config libcli11-dev nlohmann-json3-dev

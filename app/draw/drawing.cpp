@@ -6,6 +6,7 @@
 #include "core/tensors.h"
 #include "data/pictures/dataset.h"
 #include "draw/draw.h"
+#include "draw/painter.h"
 #include "exchange/import.h"
 #include "explore/memorisation.h"
 #include "explore/projection.h"
@@ -25,9 +26,9 @@ namespace gantrain {
 DrawingModel load_drawing_model(ModelRequest& request) {
   LoadedModel model = load_generator(find_model(request.model), recipe_rows());
   if (request.cuda) to_device(*model.generator->network(), begin_on_gpu(0), at::kFloat);
-  if (!request.level && !request.alpha) {
+  if (!request.level) {  // --alpha alone is of the stage that the model was saved in
     request.level = model.level;
-    request.alpha = model.alpha;
+    if (!request.alpha) request.alpha = model.alpha;
   }
   request.depth = model.depth;
   return {std::move(model.generator), std::move(model.classes)};
@@ -35,7 +36,7 @@ DrawingModel load_drawing_model(ModelRequest& request) {
 
 namespace {
 
-// Returns what the next command must say to draw the same labels.
+// Returns what the next command must say to draw the same classes or labels.
 std::string class_flag(const ModelRequest& request) {
   if (!request.label.empty()) return " --label " + shell_quote(request.label);
   return request.classes.empty() ? "" : " --class " + shell_quote(request.classes);
@@ -65,6 +66,19 @@ std::string given_flags(const ModelRequest& how) {
   if (how.level) flags += fmt::format(" --level {}", *how.level);
   if (how.alpha) flags += fmt::format(" --alpha {}", *how.alpha);
   return flags;
+}
+
+// What the next command, of `others` as seeds, is to say to draw the same labels. A file may have
+// one for each of this command's seeds: then these, or no labels where there are none.
+struct SameLook {
+  std::string seeds;
+  std::string labels;
+};
+
+SameLook look_of(const ModelRequest& how, const SeedList& own, const std::string& others) {
+  if (!names_label_file(how.label)) return {others, class_flag(how)};
+  if (own.empty()) return {others, ""};
+  return {own.text(), class_flag(how)};
 }
 
 // The data of the run that the model belongs to, or what --data names.
@@ -123,21 +137,35 @@ void say(const Memorisation& found, const Fakes& fakes, const Dataset& reals) {
 }  // namespace
 
 int generate(GenerateRequest request) {
+  const std::string flags = truncation_flags(request.how) + given_flags(request.how);
   const DrawingModel model = load_drawing_model(request.how);
   (request.mix ? draw_mix : draw_pictures)(*model.generator, request, model.classes);
-  info("next    {} interpolate --model {} --seeds 0-3 --loop{}{}{} -o walk.webp",
+  const bool one = request.mix || request.seeds.size() == 1;  // then a file has one label, too
+  const SameLook look =
+      one ? SameLook{"0-3", class_flag(request.how)} : look_of(request.how, request.seeds, "0-3");
+  info("next    {} interpolate --model {} --seeds {} --loop{}{}{}{} -o walk.webp",
        program(),
        shell_quote(request.how.model),
+       look.seeds,
        request.mix ? " --space w" : "",
-       class_flag(request.how),
+       look.labels,
+       flags,
        direction_flags(request.how.edits));
   return 0;
 }
 
 int interpolate(InterpolateRequest request) {
+  const std::string flags = truncation_flags(request.how) + given_flags(request.how);
   const DrawingModel model = load_drawing_model(request.how);
   draw_walk(*model.generator, request, model.classes);
-  info("next    {}", generate_command(request.how.model, class_flag(request.how)));
+  const bool alone = request.tracks.columns * request.tracks.rows == 1;
+  const SameLook look = look_of(request.how, alone ? request.seeds : SeedList(), "0-63");
+  info("next    {} generate --model {} --seeds {}{}{} -o grid.png",
+       program(),
+       shell_quote(request.how.model),
+       look.seeds,
+       look.labels,
+       flags);
   return 0;
 }
 
@@ -198,6 +226,7 @@ int nearest(NearestRequest request) {
           ? nullptr
           : std::make_shared<Detector>(request.detector, device, request.detector_sha256);
   const Fakes fakes = fakes_of(request, model, data);
+  const auto shown = read_channels("--channels", request.how.channels, fakes.pictures.size(1));
   fit_to(data, fakes.pictures);
   const std::shared_ptr<const Dataset> reals = open_dataset(data);
   info("{}", reals->description());
@@ -209,8 +238,15 @@ int nearest(NearestRequest request) {
   options.progress = [&](int64_t pictures) { job.step_to(pictures); };
   const Memorisation found = find_nearest(fakes, *reals, options);
   say(found, fakes, *reals);
+  if (request.json) {
+    Json line = to_json(found, fakes, *reals);
+    line["detector"] = detector ? Json{{"file", detector->name()}, {"sha256", detector->sha256()}}
+                                : Json("random");
+    line["sheet"] = request.sheet.empty() ? Json() : Json(request.sheet);
+    fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+    std::fflush(stdout);  // it stands whatever becomes of the sheet
+  }
   if (!request.sheet.empty()) {
-    const auto shown = read_channels("--channels", request.how.channels, fakes.pictures.size(1));
     write_file(request.sheet, encode_png(pair_sheet(found, fakes, *reals, shown)));
     info("fakes, their {} nearest reals by pixels and by {} in {}",
          request.count,
@@ -218,13 +254,6 @@ int nearest(NearestRequest request) {
          request.sheet);
   }
   info("next    {}", generate_command(request.how.model));
-  if (request.json) {
-    Json line = to_json(found, fakes, *reals);
-    line["detector"] = detector ? Json{{"file", detector->name()}, {"sha256", detector->sha256()}}
-                                : Json("random");
-    line["sheet"] = request.sheet.empty() ? Json() : Json(request.sheet);
-    fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
-  }
   return 0;
 }
 

@@ -86,6 +86,11 @@ void print_indented(const Json& facts, const std::string& indent) {
   }
 }
 
+// JSON in which names of files need not be UTF-8.
+void print_line(const Json& json) {
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 int show(const InspectFileRequest& request) {
   const FileContent content = read_content(request.path, recipe_rows());
   const Json rows = tensor_rows(content.tensors), parts = part_rows(rows);
@@ -96,7 +101,7 @@ int show(const InspectFileRequest& request) {
                        {"config", content.config},
                        {"parts", parts},
                        {"tensors", rows}};
-    fmt::print("{}\n", line.dump());
+    print_line(line);
     return 0;
   }
   print_text("{}: {}\n", request.path, content.kind);
@@ -131,17 +136,12 @@ int show_difference(const InspectFileRequest& request) {
   Json difference = difference_of(a, b);
   compare_facts(a, b, request.both, difference);
   if (request.json) {
-    fmt::print("{}\n", difference.dump());
+    print_line(difference);
     return 0;
   }
   print_text("A {}: {}\nB {}: {}\n", path, a.kind, other, b.kind);
   print_difference(difference);
   return 0;
-}
-
-// JSON in which names of files need not be UTF-8.
-void print_line(const Json& json) {
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 // Returns what long work on a data set gives, and shows how far it has come; throws where it was

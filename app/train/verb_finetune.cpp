@@ -87,61 +87,62 @@ fs::path file_of(const std::string& from) {
   return fs::is_directory(from, error) && !run ? weights_of_snapshot(from) : fs::path(from);
 }
 
-// The model as files that a training begins at: a pickle is imported into the folder, under a name
-// that its content decides, once. A start that is refused, and a dry run, leave nothing of it.
+// Imports a pickle by `words`, those of gantrain. Throws UserError with the import's code; `said`
+// is what the user has called it.
+void import_pickle(std::vector<std::string> words, const std::string& said) {
+  words.emplace_back("-q");
+  Children children;
+  children.start(0, {.arguments = words});
+  const Children::End end = children.wait();
+  if (children.stop_signal() != 0)
+    throw UserError(static_cast<Exit>(code_of_stop(children.stop_signal())),
+                    "stopped while the pickle was imported");
+  if (end.code != 0) fail(static_cast<Exit>(end.code), "{}: could not be imported", said);
+}
+
+// The model as a file that a training begins at: a pickle becomes one in the finetuning's folder,
+// under a name that its content decides, once. A start that is refused, and a dry run, leave
+// nothing of it.
 class Importable {
  public:
-  Importable(const FinetuneFlags& flags, const fs::path& folder)
-      : folder_(folder), path_(file_of(flags.from)) {
+  Importable(std::string from, const fs::path& folder)
+      : from_(std::move(from)), start_(folder), path_(file_of(from_)) {
     if (!is_pickle(path_.string())) return;
     std::error_code error;
     if (!fs::is_regular_file(path_, error)) fail(Exit::kInput, "{}: no such file", path_.string());
-    const fs::path from = path_;
-    path_ = folder / ("from-" + sha256(read_file(from)).substr(0, 12) + ".safetensors");
-    words_ = {"import", from.string(), "-o", path_.string()};
-    if (fs::exists(path_, error)) return;
-    made_folder_ = !fs::exists(folder, error);
-    made_ = true;
-    make_writable_folder(folder);
-    try {
-      import(flags.from);
-    } catch (...) {
-      undo();
-      throw;
-    }
+    const fs::path pickle = path_;
+    path_ = folder / ("from-" + sha256(read_file(pickle)).substr(0, 12) + ".safetensors");
+    words_ = {"import", pickle.string(), "-o", path_.string()};
   }
-  ~Importable() { undo(); }
+  ~Importable() {
+    if (!made_) return;
+    std::error_code error;
+    fs::remove(path_, error);
+    start_.undo();
+  }
   Importable(const Importable&) = delete;
   Importable& operator=(const Importable&) = delete;
 
+  // Makes the file, where it is one of a pickle and not there yet.
+  void make() {
+    std::error_code error;
+    if (words_.empty() || fs::exists(path_, error)) return;
+    made_ = true;
+    start_.make();
+    import_pickle(words_, from_);
+  }
+  void keep() { made_ = false; }
+
   const fs::path& path() const { return path_; }
-  void keep() { made_ = made_folder_ = false; }
   // What makes the file: words of gantrain; none where it is not imported.
   const std::vector<std::string>& words() const { return words_; }
 
  private:
-  void import(const std::string& said) {
-    std::vector<std::string> words = words_;
-    words.emplace_back("-q");
-    Children children;
-    children.start(0, {.arguments = words});
-    const Children::End end = children.wait();
-    if (end.code == 0 && children.stop_signal() == 0) return;
-    if (children.stop_signal() != 0)
-      throw UserError(static_cast<Exit>(code_of_stop(children.stop_signal())),
-                      "stopped while the pickle was imported");
-    fail(static_cast<Exit>(end.code), "{}: could not be imported", said);
-  }
-
-  void undo() const {
-    std::error_code error;
-    if (made_) fs::remove(path_, error);
-    if (made_folder_) fs::remove(folder_, error);  // if nothing else lies in it
-  }
-
-  fs::path folder_, path_;
+  std::string from_;
+  StartFolder start_;
+  fs::path path_;
   std::vector<std::string> words_;
-  bool made_ = false, made_folder_ = false;
+  bool made_ = false;
 };
 
 // The words that make the model's networks, whatever the pictures are.
@@ -290,10 +291,6 @@ std::vector<std::string> choice_lines(const FinetunePlan& plan) {
   return lines;
 }
 
-bool has(const std::vector<std::string>& words, const std::string& word) {
-  return std::ranges::find(words, word) != words.end();
-}
-
 // Whether anything was trained: else the folder may hold another finetuning.
 bool has_begun(const Finetuning& state, const fs::path& folder) {
   std::error_code error;
@@ -309,7 +306,7 @@ int race_for_gamma(PlannedRace& planned, Finetuning& state, Children& children) 
   if (stop != 0) return stop;
   const Candidate& winner = winner_of(planned.race).candidate;
   info("race    {} is left", winner.text());
-  if (has(planned.site.more, "--nproc")) {
+  if (std::ranges::count(planned.site.more, "--nproc") > 0) {
     info(
         "race    it goes on with one GPU, as it raced; --nproc behind -- takes more for all of it");
     state.words.insert(state.words.end(), {"--nproc", "1"});
@@ -388,7 +385,8 @@ int run_finetune(const std::vector<std::string>& arguments) {
   }
   std::optional<PlannedRace> race;
   if (!state || flags.dry_run) {
-    Importable model(flags, folder);
+    Importable model(flags.from, folder);
+    model.make();
     const auto plan = plan_finetuning(flags, model.path(), *own);
     if (!plan) return 0;
     if (flags.dry_run) return dry_run(*plan, model);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command/options.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -174,6 +176,14 @@ void check_folder_of(const std::string& flag, const std::string& file) {
   std::error_code error;
   if (!folder.empty() && !std::filesystem::is_directory(folder, error))
     fail(Exit::kDisk, "{} {}: there is no folder {}", flag, file, folder.string());
+  if (std::filesystem::is_directory(file, error))
+    fail(Exit::kUsage, "{} {}: a folder; name a file", flag, file);
+  const bool device =
+      starts_with(file, "/dev/") ||  // written in place
+      (std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error));
+  const std::string there = folder.empty() ? "." : folder.string();
+  if (!device && ::access(there.c_str(), W_OK | X_OK) != 0)
+    fail(Exit::kDisk, "{} {}: {} cannot be written: {}", flag, file, there, errno_text());
 }
 
 // An option whose text is no value yet.

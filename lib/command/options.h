@@ -60,8 +60,9 @@ double parse_number(const std::string& flag, const std::string& text, const Chec
 // Reads pixels a side, or width x height. Throws UserError(kUsage) for others than 4 to 4096.
 void parse_said(const std::string& flag, const std::string& text, Size& size);
 
-// Throws UserError(kDisk) if the folder for a new file does not exist, so that the error comes
-// before the work and not after it.
+// Throws UserError(kDisk) if the folder for a new file does not exist or cannot be written to,
+// UserError(kUsage) if a folder has the file's name, so that the error comes before the work and
+// not after it.
 void check_folder_of(const std::string& flag, const std::string& file);
 
 // Checks the name of a new animation: NAME.webp, or NAME.mp4 where ffmpeg is. Throws UserError that

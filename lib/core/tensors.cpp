@@ -134,6 +134,12 @@ void load_into(const torch::nn::Module& network,
            fmt::join(at->second.sizes(), ", "),
            fmt::join(tensor.sizes(), ", "));
     }
+    if (tensor.is_floating_point() && !at->second.is_floating_point())
+      fail(Exit::kInput,
+           "{}: tensor {} is of {}, and numbers with fractions are needed",
+           source,
+           prefix + name,
+           c10::toString(at->second.scalar_type()));
     tensor.copy_(at->second);
   }
 }

@@ -25,11 +25,13 @@ class ProcessGroup;
 namespace gantrain {
 
 struct BackendSettings {
-  RankInfo ranks;                     // if ranks.nodes is 1, gloo uses the loopback interface
-  std::chrono::milliseconds timeout;  // the longest that a collective may take
+  RankInfo ranks;  // if ranks.nodes is 1, gloo uses the loopback interface
+  std::chrono::milliseconds
+      timeout;  // the longest that a collective may take; not of NCCL with may_abort
   // Of several nodes: the address at which gloo lets the others connect; "": it chooses. The
   // environment's GLOO_SOCKET_IFNAME goes before it.
   std::string address;
+  bool may_abort = false;  // whether ranks may be lost without the end of the run
 };
 
 // Makes a process group with one backend, for tensors on `device`. gloo is part of libtorch_cpu;

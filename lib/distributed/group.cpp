@@ -268,7 +268,7 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
                                    BackendKind backend,
                                    at::Device device,
                                    double timeout_seconds,
-                                   bool may_abort) {
+                                   const std::shared_ptr<const std::atomic<bool>>& given_up) {
   std::shared_ptr<Group> group(new Group(r.ranks, device));
   if (group->world() == 1) return group;
   c10::initLogging();  // C++ programs must ask for TORCH_CPP_LOG_LEVEL to be heard
@@ -284,16 +284,19 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
     check_shared_memory(r.ranks);
     // All ranks are here when this returns, so what follows waits for the network alone.
     check_one_rank_per_device(*store, r.ranks, read_device_identity(device.index()));
-    deadline.emplace(
-        timeout_seconds, Exit::kEnvironment, unconnected_text(r.ranks.rank, timeout_seconds));
+    const auto is_waited_for = [given_up] { return given_up == nullptr || !*given_up; };
+    deadline.emplace(timeout_seconds, [=, rank = r.ranks.rank] {
+      if (is_waited_for()) fail(Exit::kEnvironment, "{}", unconnected_text(rank, timeout_seconds));
+    });
     note_connecting(*store, r.ranks);
-    if (r.ranks.rank == 0) silence.emplace(kSilence, [&] { tell_who_waits(r, address); });
+    const auto tell = [&, is_waited_for] { is_waited_for() ? tell_who_waits(r, address) : void(); };
+    if (r.ranks.rank == 0) silence.emplace(kSilence, tell);
   }
-  const bool ends_gloo = may_abort && backend == BackendKind::kGloo;
+  const bool ends_gloo = given_up != nullptr && backend == BackendKind::kGloo;
   const auto before = ends_gloo ? open_connections() : std::map<ino_t, int>();
   guarded(group->rank(), "forming the process group", [&] {
-    const BackendSettings settings{r.ranks, milliseconds(timeout_seconds), address};
-    impl.group = make_process_group(backend, store, settings, device);
+    impl.group = make_process_group(
+        backend, store, {r.ranks, milliseconds(timeout_seconds), address, !!given_up}, device);
   });
   if (ends_gloo) impl.sockets = open_connections();
   for (const auto& [socket, descriptor] : before) impl.sockets.erase(socket);

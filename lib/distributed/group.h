@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -43,14 +44,16 @@ double waited_in(const Traffic& spent, double now);
 class Group {
  public:
   // Meets the other ranks and makes a first all-reduce with them. Tensors of later calls must be on
-  // `device`. No operation waits longer than `timeout_seconds`. `may_abort`: whether abort() is to
-  // end what is under way with gloo, too. Throws UserError(kEnvironment) with the address, the rank
-  // and what can be done.
+  // `device`. No operation waits longer than `timeout_seconds`. Where `given_up` is there, abort()
+  // is to end what is under way with gloo, too, and collectives of NCCL neither end after their
+  // time nor end the process when they fail; once it is true, nobody waits for this call any more,
+  // and it says and ends nothing. Throws UserError(kEnvironment) with the address, the rank and
+  // what can be done.
   static std::shared_ptr<Group> join(const Rendezvous& rendezvous,
                                      BackendKind backend,
                                      at::Device device,
                                      double timeout_seconds,
-                                     bool may_abort = false);
+                                     const std::shared_ptr<const std::atomic<bool>>& given_up = {});
   ~Group();
 
   const RankInfo& ranks() const { return ranks_; }

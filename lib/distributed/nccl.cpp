@@ -51,19 +51,23 @@ void set_default(const char* name, const std::string& value) {
   setenv(name, value.c_str(), /*overwrite=*/0);
 }
 
-void set_defaults(std::chrono::milliseconds timeout) {
+void set_defaults(const BackendSettings& settings) {
   // A failed collective ends the process with the reason, without aborting the communicators: those
   // may hang themselves, and the launcher ends all ranks at once. The alternatives go on computing
   // with half a sum, or wait. This is LibTorch's default too; it is what the launcher relies on.
-  set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", "3");
+  // Where a lost rank does not end the run, the launcher tells of the loss, and what hangs is
+  // aborted: the watchdog would end those who are left a moment after they went on.
+  set_default("TORCH_NCCL_ASYNC_ERROR_HANDLING", settings.may_abort ? "0" : "3");
   // A second watchdog kills the process if the first has not moved for 8 minutes, as it may while
   // CUDA is busy. It stays on, for workers that no launcher of ours watches, but behind every other
   // deadline, all of which can say more.
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout).count();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(settings.timeout).count();
   set_default("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", std::to_string(seconds + 300));
   // At a failure every rank would first write a trace into /tmp and wait for the others to do so:
-  // litter, and up to a minute in which the cause is not told.
+  // litter, and a minute in which the cause is not told. The watchdog of LibTorch 2.11 sleeps that
+  // minute, four times the second value, also where nothing is written.
   set_default("TORCH_NCCL_DUMP_ON_TIMEOUT", "0");
+  set_default("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0");
   // Left as it is: NCCL_DEBUG. NCCL writes to standard output, which carries only what was asked
   // for, and tells its last error to LibTorch without it. Left as they are too:
   // TORCH_NCCL_BLOCKING_WAIT (off: with it every wait() is a wait of the host),
@@ -76,7 +80,7 @@ void set_defaults(std::chrono::milliseconds timeout) {
 
 extern "C" c10d::Backend* gantrain_make_nccl(c10d::Store* store, const BackendSettings& settings) {
   check_version();
-  set_defaults(settings.timeout);
+  set_defaults(settings);
   // Not a high-priority stream: it would take multiprocessors from the backward pass in which a
   // bucket is reduced, and nobody has measured here that this pays. TORCH_NCCL_HIGH_PRIORITY=1
   // chooses it. The configuration stays NCCL's default, so that calls block: LibTorch's other mode

@@ -9,6 +9,7 @@
 #include "core/tensors.h"
 #include "core/torch.h"
 #include "draw/draw.h"
+#include "draw/frames.h"
 #include "draw/painter.h"
 #include "report/grid.h"
 #include "util/error.h"
@@ -385,9 +386,11 @@ std::vector<SheetRow> sheet_rows(Painter& painter,
                                  const ClassChoice& choice) {
   const LabelledRows rows(request.seeds.size(), choice, kMostRows);
   if (rows.size() > kMostRows) {
+    const std::string& classes = request.how.classes;
     fail(Exit::kUsage,
-         "--seeds {}: a sheet of {} lines; at most {} fit",
+         "--seeds {}{}: a sheet of {} lines; at most {} fit",
          request.seeds.text(),
+         classes.empty() ? "" : " --class " + classes,
          rows.size(),
          kMostRows);
   }
@@ -414,6 +417,8 @@ void check_sheet(const EditRequest& request, const std::vector<SheetRow>& rows) 
        request.columns,
        pictures);
 }
+
+std::string sheet_name(int64_t direction) { return fmt::format("direction{:02}", direction); }
 
 // `columns` strengths from -most to most.
 std::vector<double> strengths_of(const EditRequest& request) {
@@ -451,19 +456,24 @@ Json draw_directions(Generator& generator, const EditRequest& request, const Cla
   const ClassChoice choice = choose_classes(generator, request.how, table);
   painter.use(choice.vectors);
   const std::filesystem::path folder = request.outdir;
-  const Directions found =
-      find_directions(generator, request, painter.synthesis().level, choice.tensor());
+  const int64_t level = painter.synthesis().level;
+  // What can be refused comes before the samples of w.
+  checked_layers(request, static_cast<int64_t>(generator.style_weights(level).size()), level);
+  checked_count(request, generator.w_dim());
   const std::vector<SheetRow> rows = sheet_rows(painter, request, choice);
   check_sheet(request, rows);
+  if (request.method == DirectionMethod::kGanspace) make_writable_folder(folder);
+  const Directions found = find_directions(generator, request, level, choice.tensor());
   make_writable_folder(folder);
   Json result = to_json(found);
   const std::string npz = (folder / "directions.npz").string();
   save_directions(npz, found);
   write_file(folder / "directions.json", result.dump() + "\n");
   const int64_t count = found.vectors.size(0);
+  warn_of_earlier(folder, "direction", count, sheet_name);
   Job job(count, "sheets");
   for (int64_t k = 0; k < count; ++k) {
-    const std::string file = (folder / fmt::format("direction{:02}.png", k)).string();
+    const std::string file = (folder / (sheet_name(k) + ".png")).string();
     const at::Tensor step = step_of(found, k, found.layers, generator.num_ws());
     write_file(file, encode_png(sheet_of(painter, rows, strengths_of(request), step)));
     Json& direction = result["directions"][static_cast<size_t>(k)];

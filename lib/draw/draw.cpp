@@ -114,6 +114,35 @@ Image grid_of(const std::vector<at::Tensor>& pictures, const LabelledRows& rows,
   return tile(torch::stack(cells), columns);
 }
 
+// Cells of that grid.
+int64_t cells_of(int64_t pictures, int64_t latents) {
+  const auto full = [](int64_t cells, int64_t columns) {
+    return (cells + columns - 1) / columns * columns;
+  };
+  if (pictures == latents)
+    return full(pictures,
+                static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(pictures)))));
+  return pictures / latents * full(latents, std::min(latents, kWidestClass));
+}
+
+constexpr int64_t kMostGridBytes = int64_t{1} << 31;  // of its pixels; a PNG ends at twice that
+
+void check_grid(const std::string& what,
+                int64_t cells,
+                const at::Tensor& cell,
+                const std::string& mend = "") {
+  const int64_t bytes = static_cast<int64_t>(cell.nbytes());
+  if (cells <= kMostGridBytes / bytes) return;
+  fail(Exit::kUsage,
+       "{}: a grid of {} pictures of {} x {} pixels; at most {} fit; draw fewer at a time{}",
+       what,
+       cells,
+       cell.size(2),
+       cell.size(1),
+       kMostGridBytes / bytes,
+       mend);
+}
+
 constexpr int64_t kMostBlocks = 16;  // classes, where none was asked for
 
 void check_layers(const std::vector<int64_t>& layers, const Painter& painter, int64_t num_ws) {
@@ -283,7 +312,13 @@ void draw_pictures(Generator& generator, const GenerateRequest& request, const C
     const uint64_t noise_seed = latents.noise_seed(row);
     const at::Tensor image = latents.styles() ? painter.picture_of_styles(latents[row], noise_seed)
                                               : painter.picture(latents[row], noise_seed, label);
+    if (i == 0) read_channels("--channels", request.how.channels, image.size(0));
     if (!request.grid.empty()) all.push_back(cell_of(image, request.how));
+    if (i == 0 && !all.empty())
+      check_grid("-o " + request.grid,
+                 cells_of(rows.size(), latents.size()),
+                 all.front(),
+                 ", or one file a picture: --outdir");
     if (folder) folder->write(latents.name(row) + class_suffix(label, choice), image);
     job.step();
   }
@@ -307,6 +342,9 @@ void draw_mix(Generator& generator, const GenerateRequest& request, const ClassT
   if (!request.outdir.empty()) folder.emplace(request.outdir, request.format, request.how.depth);
 
   const auto cells = static_cast<int64_t>((rows.size() + 1) * (columns.size() + 1)) - 1;
+  const std::string file = !request.grid.empty()
+                               ? request.grid
+                               : (std::filesystem::path(request.outdir) / "grid.png").string();
   Job job(cells * blocks.size(), "pictures");
   std::vector<at::Tensor> grid;
   for (int64_t i = 0; i < blocks.size(); ++i) {
@@ -317,7 +355,9 @@ void draw_mix(Generator& generator, const GenerateRequest& request, const ClassT
       const std::string suffix = class_suffix(block.label, choice);
       if (folder) folder->write(fmt::format("{}-{}{}", row, column, suffix), picture);
       job.step();
-      return cell_of(picture, request.how);
+      const at::Tensor cell = cell_of(picture, request.how);
+      if (grid.empty()) check_grid(file, (cells + 1) * blocks.size(), cell);
+      return cell;
     };
     const size_t corner = grid.size();
     for (const int64_t column : columns) grid.push_back(draw(column, column));
@@ -327,9 +367,6 @@ void draw_mix(Generator& generator, const GenerateRequest& request, const ClassT
       for (const int64_t column : columns) grid.push_back(draw(row, column));
     }
   }
-  const std::string file = !request.grid.empty()
-                               ? request.grid
-                               : (std::filesystem::path(request.outdir) / "grid.png").string();
   write_file(file, encode_png(tile(torch::stack(grid), static_cast<int64_t>(columns.size()) + 1)));
   info("{} and {}{} in {}",
        counted(static_cast<int64_t>(rows.size()), "row"),

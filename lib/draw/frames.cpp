@@ -18,8 +18,10 @@
 #include "launch/local/processes.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -109,6 +111,8 @@ struct Ends {
   _exit(127);
 }
 
+bool is_mp4(const fs::path& file) { return ends_with(lower(file.string()), ".mp4"); }
+
 class WebpSink final : public FrameSink {
  public:
   WebpSink(const fs::path& file, const FilmOptions& options) : file_(file), options_(options) {}
@@ -121,15 +125,8 @@ class WebpSink final : public FrameSink {
 
  private:
   void begin(const Image& frame) {
-    if (frame.width > kMaxWebpSide || frame.height > kMaxWebpSide) {
-      fail(Exit::kUsage,
-           "-o {}: frames of {} x {} pixels; WebP holds {} a side: use .mp4, --outdir or a smaller "
-           "--grid",
-           file_.string(),
-           frame.width,
-           frame.height,
-           kMaxWebpSide);
-    }
+    check_frame_size(
+        "-o", file_, {frame.width, frame.height}, "use .mp4, --outdir or a smaller --grid");
     const AnimationOptions webp = {.fps = options_.fps, .quality = options_.quality};
     animation_.emplace(frame.width, frame.height, webp);
   }
@@ -160,6 +157,7 @@ class FolderSink final : public FrameSink {
  public:
   FolderSink(const fs::path& folder, int64_t count) : folder_(folder), count_(count) {
     make_writable_folder(folder_);
+    warn_of_earlier(folder_, "frame", count, [=](int64_t i) { return frame_name(i, count); });
   }
 
   void add(const Image& frame) override {
@@ -243,8 +241,44 @@ std::string Mp4Encoder::finish() {
   return video;
 }
 
+void warn_of_earlier(const fs::path& folder,
+                     const std::string& stem,
+                     int64_t count,
+                     const std::function<std::string(int64_t)>& name) {
+  std::vector<std::string> earlier;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string file = at->path().filename().string();
+    if (!starts_with(file, stem) || at->path().extension() != ".png") continue;
+    const auto number = parse_int(at->path().stem().string().substr(stem.size()));
+    if (!number || *number < 0) continue;
+    if (*number >= count || name(*number) + ".png" != file) earlier.push_back(file);
+  }
+  if (earlier.empty()) return;
+  warn("{}: also holds {} of an earlier command: {}{}",
+       folder.string(),
+       counted(static_cast<int64_t>(earlier.size()), "file"),
+       *std::ranges::min_element(earlier),
+       earlier.size() > 1 ? ", ..." : "");
+}
+
+void check_frame_size(const std::string& flag,
+                      const fs::path& file,
+                      Size frame,
+                      const std::string& mend) {
+  if (is_mp4(file) || frame.longer() <= kMaxWebpSide) return;
+  fail(Exit::kUsage,
+       "{} {}: frames of {} x {} pixels; WebP holds {} a side: {}",
+       flag,
+       file.string(),
+       frame.width,
+       frame.height,
+       kMaxWebpSide,
+       mend);
+}
+
 std::unique_ptr<FrameSink> film_sink(const fs::path& file, const FilmOptions& options) {
-  if (ends_with(lower(file.string()), ".mp4")) return std::make_unique<Mp4Sink>(file, options.fps);
+  if (is_mp4(file)) return std::make_unique<Mp4Sink>(file, options.fps);
   return std::make_unique<WebpSink>(file, options);
 }
 

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "image/image.h"
 #include "launch/where/network.h"
+#include "util/size.h"
 
 namespace gantrain {
 
@@ -80,8 +82,22 @@ struct FilmOptions {
   int quality = 90;  // of WebP: 1 to 100, lossless at 100
 };
 
+// Throws UserError(kUsage) where a film of that name cannot have such frames; `flag` has the name,
+// and `mend` says what else would do: "use .mp4 or ...".
+void check_frame_size(const std::string& flag,
+                      const std::filesystem::path& file,
+                      Size frame,
+                      const std::string& mend);
+
 // NAME.webp or NAME.mp4. Throws UserError(kUsage) when a frame is too large for WebP.
 std::unique_ptr<FrameSink> film_sink(const std::filesystem::path& file, const FilmOptions& options);
+
+// Warns where a folder also holds files of an earlier command: STEM, digits, ".png", but none of
+// the `count` that `name` gives names to, without their ends.
+void warn_of_earlier(const std::filesystem::path& folder,
+                     const std::string& stem,
+                     int64_t count,
+                     const std::function<std::string(int64_t)>& name);
 
 // frame0000.png, ... in a folder, which is made; `count` frames are to come.
 std::unique_ptr<FrameSink> folder_sink(const std::filesystem::path& folder, int64_t count);

@@ -130,13 +130,6 @@ class LabelRows {
   std::vector<int64_t> places_;  // of each column among the numbers; -1: it is none of them
 };
 
-bool names_file(const std::string& text) {
-  std::error_code ignored;
-  const std::string end = lower(std::filesystem::path(text).extension().string());
-  return end == ".csv" || end == ".npy" || end == ".npz" ||
-         std::filesystem::is_regular_file(text, ignored);
-}
-
 // [M, numbers]
 Tensor labels_of_file(const std::string& file, int64_t numbers, const ClassTable& table) {
   const std::string end = lower(std::filesystem::path(file).extension().string());
@@ -177,7 +170,7 @@ ClassChoice choose_label(const Generator& generator,
         Exit::kUsage, "{}: {} is conditional on one class a picture: --class", flag, request.model);
   }
   const ClassTable& known = static_cast<int64_t>(table.size()) == numbers ? table : ClassTable{};
-  if (!names_file(request.label))
+  if (!names_label_file(request.label))
     return choice_of(
         torch::tensor(vector_of_text("--label", request.label, numbers, known)).unsqueeze(0));
   ClassChoice choice = choice_of(labels_of_file(request.label, numbers, known));
@@ -216,6 +209,13 @@ Tensor ClassChoice::tensor() const {
   if (labels.empty()) return {};
   const Tensor numbers = torch::tensor(labels, at::kLong);
   return vectors.defined() ? vectors.index_select(0, numbers) : numbers;
+}
+
+bool names_label_file(const std::string& text) {
+  std::error_code ignored;
+  const std::string end = lower(std::filesystem::path(text).extension().string());
+  return end == ".csv" || end == ".npy" || end == ".npz" ||
+         std::filesystem::is_regular_file(text, ignored);
 }
 
 ClassChoice choose_classes(const Generator& generator,
@@ -268,7 +268,8 @@ LabelledRows::LabelledRows(int64_t rows,
     : labels_(choice.labels),
       rows_(rows),
       paired_(choice.in_turn),
-      named_(!choice.vectors.defined() || choice.asked) {
+      named_(!choice.vectors.defined() || choice.asked),
+      classes_(static_cast<int64_t>(choice.labels.size())) {
   if (!choice.file.empty() && paired_ && static_cast<int64_t>(labels_.size()) != rows) {
     const std::string all = !each.empty() ? each : rows > 1 ? counted(rows, "picture") : "";
     fail(Exit::kUsage,
@@ -278,10 +279,9 @@ LabelledRows::LabelledRows(int64_t rows,
          all.empty() ? "" : ", or one for each of ",
          all);
   }
-  const auto classes = static_cast<int64_t>(labels_.size());
-  in_turn_ = paired_ || (classes > 0 && named_ && !choice.asked && rows > most / classes);
-  size_ = in_turn_ || classes == 0 ? rows : rows * classes;
-  if (rows < classes && (in_turn_ || rows == 0)) labels_.resize(static_cast<size_t>(rows));
+  in_turn_ = paired_ || (classes_ > 0 && named_ && !choice.asked && rows > most / classes_);
+  size_ = in_turn_ || classes_ == 0 ? rows : rows * classes_;
+  if (rows < classes_ && (in_turn_ || rows == 0)) labels_.resize(static_cast<size_t>(rows));
 }
 
 LabelledRow LabelledRows::operator[](int64_t index) const {
@@ -304,12 +304,16 @@ LabelledRow LabelledRows::operator[](int64_t index) const {
 
 std::string class_line(const LabelledRows& rows, const ClassTable& table) {
   const std::vector<int64_t>& labels = rows.labels();
-  if (labels.size() < 2 || !rows.are_classes()) return "";
-  std::string line = "classes ";
+  const bool all = static_cast<int64_t>(labels.size()) == rows.of_classes();
+  const bool several = labels.size() > 1;
+  if (labels.empty() || !rows.are_classes() || (all && !several)) return "";
+  std::string line = several ? "classes " : "class ";
   for (size_t i = 0; i < std::min(labels.size(), kNamed); ++i) {
     line += (i == 0 ? "" : ", ") + name_of(labels[i], table);
   }
   if (labels.size() > kNamed) line += fmt::format(" and {} more", labels.size() - kNamed);
+  if (!all)
+    line += fmt::format("{} of {}; --class chooses", several ? "" : " alone", rows.of_classes());
   return line;
 }
 

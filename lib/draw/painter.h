@@ -59,6 +59,9 @@ ClassChoice choose_classes(const Generator& generator,
                            const ClassTable& table,
                            bool styles_given = false);
 
+// Whether this value of --label is a file, and not numbers by name.
+bool names_label_file(const std::string& text);
+
 // One picture of a command: a row of latents, and the class it is drawn in.
 struct LabelledRow {
   int64_t row = 0;
@@ -78,6 +81,8 @@ class LabelledRows {
   // The classes that have a row, in the order of the rows; empty for an unconditional model.
   const std::vector<int64_t>& labels() const { return labels_; }
   bool are_classes() const { return named_; }
+  // All classes, of which there may be more than rows.
+  int64_t of_classes() const { return classes_; }
 
  private:
   std::vector<int64_t> labels_;
@@ -85,10 +90,12 @@ class LabelledRows {
   bool in_turn_;
   bool paired_;  // row i has label i, from the first again after the last
   bool named_;   // labels are classes
+  int64_t classes_;
   int64_t size_;
 };
 
-// Returns "classes circle, square and 8 more" for a message; "" for a single one or none.
+// Returns "classes circle, square and 8 more" for a message, and where not every class has a row of
+// how many they are; "" for a single one that was asked for or is the only one, or none.
 std::string class_line(const LabelledRows& rows, const ClassTable& table);
 
 // Returns "-class2" for a file's name where several classes are drawn, else "".

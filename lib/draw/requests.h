@@ -172,7 +172,10 @@ struct ModelRequest {
 template <class Field>
 void fields(ModelRequest& o, Field&& field) {
   field("model", o.model, said("--model,--network"), kModelHelp);
-  field("class", o.classes, "conditional models: names, numbers, ranges or all: circle,3-5 (all)");
+  field("class",
+        o.classes,
+        "conditional models: names, numbers, ranges or all: circle,3-5 (all; of very many the "
+        "first)");
   field("label",
         o.label,
         "models whose labels are vectors: red=1,size=0.3 (others as usual), or a .csv or .npy file "

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "core/torch.h"
 #include "util/file.h"
@@ -33,7 +34,9 @@ std::optional<Number> read_number(const LoadedModel& model,
                                   const std::string& key) {
   const auto value = model.said(path, key);
   if (!value) return std::nullopt;
-  if (!value->is_number()) refuse_file(path, "{} = {}: no number", key, model.metadata.at(key));
+  const bool whole = std::is_integral_v<Number>;
+  if (whole ? !value->is_number_integer() : !value->is_number())
+    refuse_file(path, "{} = {}: no {}number", key, model.metadata.at(key), whole ? "whole " : "");
   return value->get<Number>();
 }
 
@@ -57,6 +60,11 @@ LoadedModel load_generator(const fs::path& file, const RecipeTable& recipes) {
   loaded.generator->load(content.tensors, path);
   loaded.level = read_number<int64_t>(loaded, path, "gantrain.level");
   loaded.alpha = read_number<double>(loaded, path, "gantrain.alpha");
+  const std::vector<int64_t> levels = loaded.generator->levels();
+  if (loaded.level && std::ranges::find(levels, *loaded.level) == levels.end())
+    refuse_file(path, "gantrain.level = {}: this generator has no such stage", *loaded.level);
+  if (loaded.alpha && !(*loaded.alpha >= 0 && *loaded.alpha <= 1))
+    refuse_file(path, "gantrain.alpha = {}: 0 to 1 is allowed", *loaded.alpha);
   loaded.depth = read_number<int64_t>(loaded, path, "gantrain.depth").value_or(8);
   if (loaded.depth != 8 && loaded.depth != 16)
     refuse_file(path, "gantrain.depth = {}: 8 or 16 is needed", loaded.depth);
@@ -153,6 +161,7 @@ void check_it_loads(const ModelContent& imported,
   for (const RecipeRow& row : recipes) {
     if (name != row.facts.name) continue;
     const auto generator = row.make_generator(imported.model, imported.tensors, input);
+    refuse_nonfinite(imported.tensors, input);
     load_into(*generator->network(), imported.tensors, input);
   }
 }

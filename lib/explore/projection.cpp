@@ -108,7 +108,8 @@ class ProjectionFolder {
       fail(Exit::kInput, "{}; {}", e.what(), mend);
     }
     for (const auto& [key, now] : request_.items()) {
-      const Json was = before.is_object() && before.contains(key) ? before[key] : Json();
+      // A state without the key was of a request that did not give it.
+      const Json was = before.is_object() && before.contains(key) ? before[key] : Json("");
       if (was == now) continue;
       fail(Exit::kUsage,
            "{}: of another projection ({} was {}, is {}); {}",
@@ -187,6 +188,7 @@ class Projection {
                               {shape_[0], request.how.depth})),
         wanted_(from_bytes(targets_.pictures).to(device())),
         options_(projector_options()),
+        shown_(clip_channels()),
         folder_(request.outdir, identity()),
         projector_(space_, wanted_, options_) {
     if (tools.further) projector_.add_loss(tools.further(wanted_));
@@ -226,6 +228,25 @@ class Projection {
     return options;
   }
 
+  // Pairs side by side in the clip.
+  int64_t clip_columns() const {
+    return static_cast<int64_t>(
+        std::ceil(std::sqrt(static_cast<double>(targets_.names.size()) / 2)));
+  }
+
+  // The channels that the clip shows. A clip that cannot be is refused before the steps.
+  std::vector<int64_t> clip_channels() const {
+    const int64_t columns = clip_columns();
+    const int64_t rows = (targets_.pictures.size(0) + columns - 1) / columns;
+    if (!request_.clip.empty()) {
+      check_frame_size("--clip",
+                       request_.clip,
+                       {2 * columns * shape_[2], rows * shape_[1]},
+                       "use .mp4 or fewer pictures");
+    }
+    return read_channels("--channels", request_.how.channels, shape_[0]);
+  }
+
   // What --label gives: of a file its numbers.
   std::string label_identity() const {
     if (request_.how.label.empty()) return "";
@@ -235,21 +256,20 @@ class Projection {
   // All that the result depends on.
   Json identity() const {
     const SynthesisOptions& how = painter_.synthesis();
-    Json all = {{"model", sha256_of(state_of(*tools_.generator.network()))},
-                {"pictures", hash_of(targets_.pictures)},
-                {"names", targets_.names},
-                {"space", Value<ProjectionSpace>::to_json(space_.space())},
-                {"steps", options_.steps},
-                {"lr", options_.lr},
-                {"starts", options_.starts},
-                {"seed", options_.seed},
-                {"class", request_.how.classes},
-                {"noise_mode", Value<NoiseMode>::to_json(how.noise)},
-                {"level", how.level},
-                {"alpha", how.alpha},
-                {"detector", tools_.detector}};
-    if (!request_.how.label.empty()) all["label"] = label_identity();
-    return all;
+    return {{"model", sha256_of(state_of(*tools_.generator.network()))},
+            {"pictures", hash_of(targets_.pictures)},
+            {"names", targets_.names},
+            {"space", Value<ProjectionSpace>::to_json(space_.space())},
+            {"steps", options_.steps},
+            {"lr", options_.lr},
+            {"starts", options_.starts},
+            {"seed", options_.seed},
+            {"class", request_.how.classes},
+            {"label", label_identity()},
+            {"noise_mode", Value<NoiseMode>::to_json(how.noise)},
+            {"level", how.level},
+            {"alpha", how.alpha},
+            {"detector", tools_.detector}};
   }
 
   void seek() {
@@ -319,15 +339,12 @@ class Projection {
   // Each target beside the picture of every step that was kept, and of the result for a second.
   void write_clip() const {
     const Tensor way = projector_.way();
-    const auto side =
-        static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(targets_.names.size()) / 2)));
-    const auto shown = read_channels("--channels", request_.how.channels, shape_[0]);
     const auto sink = film_sink(request_.clip, {.fps = kClipFps, .quality = 90});
     Job job(way.size(0) + kLastFrames, "frames");
     const auto add = [&](const Tensor& latents) {
       const Tensor made = to_depth(projector_.pictures(latents), request_.how.depth);
       const Tensor pairs = torch::stack({targets_.pictures, made}, 1).flatten(0, 1);
-      sink->add(tile(shown_channels(pairs, shown), 2 * side));
+      sink->add(tile(shown_channels(pairs, shown_), 2 * clip_columns()));
       job.step();
     };
     for (int64_t i = 0; i < way.size(0); ++i) add(way[i]);
@@ -343,6 +360,7 @@ class Projection {
   Targets targets_;
   Tensor wanted_;  // the targets in [-1, 1], on the generator's device
   ProjectorOptions options_;
+  std::vector<int64_t> shown_;  // channels, in the clip
   ProjectionFolder folder_;
   Projector projector_;
 };

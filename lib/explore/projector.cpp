@@ -38,7 +38,7 @@ LatentSpace::LatentSpace(Generator& generator,
       const Tensor z = samples_.narrow(0, first, kBatch);
       parts.push_back(generator.map(z, labels_of(numbers), {}).narrow(1, 0, 1));
     }
-    samples_ = torch::cat(parts);
+    samples_ = torch::cat(parts).cpu();  // as those of z
   }
   const Tensor exact = samples_.to(at::kDouble);
   const Tensor mean = exact.mean(0, /*keepdim=*/true);

@@ -68,7 +68,7 @@ FileContent text(const std::string& bytes) {
   std::vector<std::string> lines = split(bytes, '\n');
   if (lines.back().empty()) lines.pop_back();
   content.facts["lines"] = lines.size();
-  if (!lines.empty()) content.facts["last"] = lines.back().substr(0, 200);
+  if (!lines.empty()) content.facts["last"] = printable(lines.back(), 200, "\t");
   return content;
 }
 

@@ -61,7 +61,8 @@ Detector::Detector(const std::filesystem::path& file,
     std::istringstream hashed(std::move(content));  // the file itself may be another one by now
     impl_->module = torch::jit::load(hashed, device);
     impl_->module.eval();
-  } catch (const std::exception&) {
+  } catch (const std::exception& e) {
+    if (tells_of_lacking_memory(e)) throw;
     fail(Exit::kInput,
          "{}: not a TorchScript file (torch.jit.script(network).save(FILE) writes one); pickles "
          "and state dicts cannot be run without their source",
@@ -151,10 +152,10 @@ at::Tensor Detector::look(const at::Tensor& pictures,
   };
   try {
     out = impl_->module.forward({to_rgb(pictures).to(impl_->device)}, keywords);
-  } catch (const c10::Error& e) {
-    refuse(e.what_without_backtrace());
-  } catch (const std::exception& e) {  // what TorchScript itself throws
-    refuse(e.what());
+  } catch (const std::exception& e) {  // LibTorch's, or what TorchScript itself throws
+    if (tells_of_lacking_memory(e)) throw;
+    const auto* error = dynamic_cast<const c10::Error*>(&e);
+    refuse(error != nullptr ? error->what_without_backtrace() : e.what());
   }
   if (!out.isTensor()) fail(Exit::kInput, "{}: returns a {}, not a tensor", file_, out.tagKind());
   at::Tensor rows = out.toTensor();

@@ -303,6 +303,19 @@ std::string reason_of_script(const std::string& whole) {
   return runtime.empty() ? last : runtime;
 }
 
+bool tells_of_lacking_memory(const std::exception& failure) {
+  const std::string text = lower(failure.what());
+  const std::array<const char*, 7> words{"out of memory",
+                                         "out of host memory",
+                                         "allocate memory",
+                                         "alloc_failed",
+                                         "memoryallocation",
+                                         "std::bad_alloc",
+                                         "storage size calculation overflowed"};
+  return std::ranges::any_of(
+      words, [&](const char* word) { return text.find(word) != std::string::npos; });
+}
+
 ScriptFeatures::~ScriptFeatures() = default;
 
 ScriptFeatures::ScriptFeatures(const Choice& choice)
@@ -316,6 +329,7 @@ ScriptFeatures::ScriptFeatures(const Choice& choice)
     program_->module = jit::load(hashed, choice.device);
     program_->module.eval();
   } catch (const std::exception& e) {
+    if (tells_of_lacking_memory(e)) throw;
     program_->refuse(
         "no TorchScript that can be loaded on {}: {}", choice.device.str(), reason_of_failure(e));
   }
@@ -342,6 +356,7 @@ void ScriptFeatures::look_once() {
   } catch (const UserError&) {
     throw;
   } catch (const std::exception& e) {  // of LibTorch, or what TorchScript itself throws
+    if (tells_of_lacking_memory(e)) throw;
     program_->refuse(
         "cannot look at a picture [1, 3, {}, {}]: {}", side, side, reason_of_failure(e));
   }

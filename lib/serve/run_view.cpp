@@ -27,7 +27,8 @@ const EmbeddedFiles& serve_files();
 namespace {
 
 constexpr int kDeepest = 4;
-constexpr size_t kMostEntries = 50'000;  // looked at; a data set may lie among the runs
+// Looked at in all, and files of a folder inside: a data set may lie among the runs.
+constexpr size_t kMostEntries = 200'000, kMostFiles = 5'000;
 
 std::optional<double> seconds_of(const fs::path& path) {
   std::error_code error;
@@ -35,6 +36,24 @@ std::optional<double> seconds_of(const fs::path& path) {
   if (error) return std::nullopt;
   const auto age = fs::file_time_type::clock::now() - time;
   return unix_seconds() - std::chrono::duration<double>(age).count();
+}
+
+// Folders in a folder that are neither hidden nor links; `seen` counts all that was looked at.
+std::vector<fs::path> folders_in(const fs::path& folder, size_t most_files, size_t& seen) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  size_t files = 0;
+  for (fs::directory_iterator at(folder, error), end;
+       !error && at != end && seen < kMostEntries && files < most_files;
+       at.increment(error), ++seen) {
+    std::error_code gone;
+    if (!at->is_directory(gone) || at->is_symlink(gone)) {
+      ++files;
+    } else if (!starts_with(at->path().filename().string(), ".")) {
+      folders.push_back(at->path());
+    }
+  }
+  return folders;
 }
 
 std::string state_of(const RunRecord& run) {
@@ -55,17 +74,21 @@ std::vector<FoundRun> find_runs(const fs::path& root) {
     return {{(error ? root : whole).filename(), root}};
   }
   std::vector<FoundRun> runs;
-  const auto options = fs::directory_options::skip_permission_denied;
+  std::vector<fs::path> level = {root};
   size_t seen = 0;
-  for (auto at = fs::recursive_directory_iterator(root, options, error);
-       !error && at != fs::recursive_directory_iterator() && seen < kMostEntries;
-       at.increment(error), ++seen) {
-    std::error_code gone;
-    if (!at->is_directory(gone) || at->is_symlink(gone)) continue;
-    const bool hidden = starts_with(at->path().filename().string(), ".");
-    const bool is_run = !hidden && is_run_folder(at->path());
-    if (is_run) runs.push_back({at->path().lexically_relative(root), at->path()});
-    if (is_run || hidden || at.depth() + 1 >= kDeepest) at.disable_recursion_pending();
+  for (int depth = 1; depth <= kDeepest && !level.empty(); ++depth) {
+    std::vector<fs::path> deeper;
+    for (const fs::path& folder : level) {
+      for (const fs::path& inside :
+           folders_in(folder, depth == 1 ? kMostEntries : kMostFiles, seen)) {
+        if (is_run_folder(inside)) {
+          runs.push_back({inside.lexically_relative(root), inside});
+        } else {
+          deeper.push_back(inside);
+        }
+      }
+    }
+    level = std::move(deeper);
   }
   std::ranges::sort(runs, {}, &FoundRun::name);
   return runs;

@@ -121,9 +121,20 @@ class PageServer {
     const std::string stamp = stamp_of(run.folder);
     const double now = monotonic_seconds();
     KeptView& kept = views_[run.name];
-    if (kept.stamp != stamp || kept.read == 0 || now - kept.read > kViewSeconds)
+    const bool same = kept.stamp == stamp && kept.read != 0;
+    if (same && now - kept.read <= kViewSeconds) return kept.view;
+    if (same && !changed_hands(kept.view)) {
+      kept.read = now;
+    } else {
       kept = {stamp, now, view_of(run)};
+    }
     return kept.view;
+  }
+
+  // Whether a run that has not ended is at work now and was not, or the reverse.
+  static bool changed_hands(const RunView& view) {
+    const bool open = view.state == "running" || view.state == "dead";
+    return open && may_be_at_work(view.folder) != (view.state == "running");
   }
 
   std::vector<RunView> views() {

@@ -29,7 +29,7 @@ namespace gantrain {
 namespace {
 
 // All of these are in seconds.
-constexpr double kBetweenLooks = 5, kFirstPause = 1, kLongestPause = 300;
+constexpr double kBetweenLooks = 5, kFirstPause = 1, kLongestPause = 300, kSilence = 1800;
 constexpr double kOfRequest = 30;  // at most
 constexpr double kLockWait = 5;    // for a process that is just ending
 
@@ -198,14 +198,13 @@ class RowFile {
   static bool is_same(int file, const Cursor& cursor) {
     if (cursor.offset == 0) return true;
     const int64_t begin = cursor.offset - cursor.length;
-    return begin >= 0 &&
-           hash_of(read_at(file, begin, static_cast<size_t>(cursor.length))) == cursor.hash;
+    if (begin < 0) return false;
+    return hash_of(read_at(file, begin, static_cast<size_t>(cursor.length))) == cursor.hash;
   }
 
   void take(std::string_view line, Piece& piece, size_t& values) const {
-    const auto length = static_cast<int64_t>(line.size() + 1);
-    piece.after.offset += length;
-    piece.after.length = length;
+    piece.after.length = static_cast<int64_t>(line.size() + 1);
+    piece.after.offset += piece.after.length;
     piece.after.hash = hash_of(std::string(line) + "\n");
     const Json json = parse_foreign(line);
     if (!json.is_object()) return;
@@ -289,7 +288,7 @@ class Sender {
         server_->allow(std::min(kOfRequest, std::max(1.0, left())));
         const bool over = is_over();  // looked up first: what came before it is read then
         if (go_on()) {
-          pause = kFirstPause;
+          pause = kFirstPause, last_work_ = monotonic_seconds();
           continue;
         }
         if (over) {
@@ -317,10 +316,14 @@ class Sender {
     return options_.follow ? 1e9 : last_success_ + options_.wait - monotonic_seconds();
   }
 
-  bool is_over() const {
+  bool is_over() {  // a session that was killed says no end; the next one may begin soon
     if (!options_.follow) return true;
     const std::string status = status_of(run_);
-    return !status.empty() && !starts_with(status, "running") && !may_be_at_work(run_);
+    if (status.empty() || may_be_at_work(run_)) last_work_ = monotonic_seconds();
+    if (!starts_with(status, "running")) return !status.empty() && !may_be_at_work(run_);
+    if (monotonic_seconds() - last_work_ < kSilence) return false;
+    warn("track   nobody is at work in {}, which has no end", run_.string());
+    return true;
   }
 
   // Tells what went wrong. Returns how long to wait now; the next time it is longer.
@@ -328,6 +331,7 @@ class Sender {
     tell(failure);
     const double now = std::max(pause, failure.pause);
     pause = std::min(2 * pause, kLongestPause);
+    last_work_ = monotonic_seconds() + now;  // nobody looks meanwhile
     return now;
   }
 
@@ -340,11 +344,8 @@ class Sender {
       const auto piece =
           RowFile(run_, file).next(sent_.cursor(file), most_values_, [this] { begin_anew(); });
       if (!piece) continue;
-      if (piece->rows.empty()) {
-        sent_.files[file] = message_of(piece->after);
-        return true;
-      }
-      send(file, *piece);
+      if (piece->rows.empty()) sent_.files[file] = message_of(piece->after);
+      if (!piece->rows.empty()) send(file, *piece);
       return true;
     }
     return false;
@@ -395,10 +396,7 @@ class Sender {
       server_->send(sent_.remote, facts_, piece.rows, maybe_sent);
     } catch (const TrackFailure& e) {
       if (e.kind != TrackFailure::Kind::kTooLarge && e.kind != TrackFailure::Kind::kRejected) throw;
-      if (piece.rows.size() > 1) {
-        most_values_ = 1;  // a row by itself
-        return;
-      }
+      if (piece.rows.size() > 1) return void(most_values_ = 1);  // a row by itself
       warn("track   {} {}; the row of {} images in {} is left out",
            name_,
            e.what(),
@@ -416,7 +414,8 @@ class Sender {
 
   void close() {
     facts_.status = status_of(run_);
-    if (is_open_) server_->close(sent_.remote, facts_);
+    const bool goes_on = starts_with(facts_.status, "running") && may_be_at_work(run_);
+    if (is_open_ && !goes_on) server_->close(sent_.remote, facts_);
     save();
     succeeded();
   }
@@ -447,7 +446,7 @@ class Sender {
   TrackedRun facts_;
   bool is_open_ = false;
   size_t most_values_ = kMostValues;
-  double last_success_;  // monotonic seconds
+  double last_success_, last_work_ = monotonic_seconds();  // seconds
   std::string told_;
 };
 
@@ -491,8 +490,8 @@ std::vector<std::string> track(const fs::path& run,
 
 std::string tracked_servers(const fs::path& run) {
   const Json state = parse_foreign(content_of(run / kStateFile, kMostOfJson).value_or(""));
-  std::vector<std::string> names;
   if (!state.is_object() || !state.contains("servers")) return "";
+  std::vector<std::string> names;
   for (const auto& [name, sent] : state["servers"].items()) names.push_back(name);
   return join(names, ",");
 }

@@ -128,6 +128,17 @@ class RungRunner {
   std::string broken_ = "";
 };
 
+// Where nobody is left, what they failed of may have passed: a GPU's memory that another job had.
+void take_back_failures(Race& race) {
+  if (race.racing() > 0 || !race.winner.empty()) return;
+  info("race    no candidate was left: those that failed are tried again");
+  for (Racer& racer : race.racers) {
+    if (racer.place != Place::kFailed) continue;
+    racer.place = Place::kRacing;
+    racer.why.clear();
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> race_places(int64_t gpus, int64_t ranks, const std::string& visible) {
@@ -164,6 +175,7 @@ std::vector<std::string> arguments_of(const Race& race,
 
 int drive_race(Race& race, const RaceSite& site, Children& children, bool to_the_end) {
   make_writable_folder(site.folder);
+  take_back_failures(race);
   write_race(site.folder, race);
   const size_t rungs = race.rungs.size() - (to_the_end ? 0 : 1);
   int first_failure = code_of(Exit::kDiverged);

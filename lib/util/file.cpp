@@ -259,12 +259,31 @@ void write_file(const fs::path& path, std::string_view content) {
   file.commit();
 }
 
+namespace {
+
+// Half a line would swallow the next one. Nothing is taken back where another process has appended
+// since, and nothing is said: the log is written here, too.
+void take_back(int descriptor, off_t before, const std::string& line) {
+  std::string there(line.size(), '\0');
+  const ssize_t left = before < 0 ? -1 : ::pread(descriptor, there.data(), there.size(), before);
+  if (left <= 0 ||
+      line.compare(0, static_cast<size_t>(left), there, 0, static_cast<size_t>(left)) != 0)
+    return;
+  if (::ftruncate(descriptor, before) != 0) return;
+}
+
+}  // namespace
+
 void append_line(const fs::path& path, std::string_view line) {
-  const int descriptor = open_regular(path, O_WRONLY | O_CREAT | O_APPEND);
-  const std::string whole = std::string(line) + "\n";
+  const int descriptor = open_regular(path, O_RDWR | O_CREAT | O_APPEND);
+  const off_t before = ::lseek(descriptor, 0, SEEK_END);
+  char last = '\n';  // of what a writer that was killed has left
+  if (before > 0 && ::pread(descriptor, &last, 1, before - 1) != 1) last = '\n';
+  const std::string whole = (last == '\n' ? "" : "\n") + std::string(line) + "\n";
   try {
     write_checked(descriptor, whole, path);
   } catch (...) {
+    take_back(descriptor, before, whole);
     ::close(descriptor);
     throw;
   }

@@ -2,10 +2,11 @@
 """Whether two results are the same, for gpu_check.sh:  compare.py WHAT ...
 
 pictures A B LIMIT           folders of .npy: the largest difference of a number
-weights CPU REF OTHER FLOOR [MOST]   runs from the same start: |OTHER - CPU| over |CPU - start|, for generator,
-                             discriminator and average each, may be 5 times what CPU and REF (the same
-                             device with plain operators) differ by, or FLOOR, but never more than MOST
-losses CPU REF OTHER FLOOR   the last tick's losses, over their deviation within the tick, likewise
+weights CPU REFS OTHER FLOOR [MOST]  runs from the same start: |OTHER - CPU| over |CPU - start|, for generator,
+                             discriminator and average each, may be 5 times what CPU and REFS (runs on
+                             the same device that round in another way, with commas between; the one
+                             that differs most counts) differ by, or FLOOR, but never more than MOST
+losses CPU REFS OTHER FLOOR  the last tick's losses, over their deviation within the tick, likewise
 largest A B LIMIT            the newest models: the largest difference, over its tensor's largest number
 same A B                     the newest models have the same bits
 
@@ -88,13 +89,14 @@ def distances(a, b):
     return {part: math.sqrt(total) for part, total in squares.items()}
 
 
-def weights(cpu, ref, other, floor, most="inf"):
-    """Compares three runs that began with the same weights."""
+def weights(cpu, refs, other, floor, most="inf"):
+    """Compares runs that began with the same weights."""
     start, end = (tensors(model_files(cpu)[i]) for i in (0, -1))
     changed = distances(start, end)
-    ends = [tensors(model_files(run)[-1]) for run in (ref, other)]
-    assert all(tensors(model_files(run)[0]).keys() == start.keys() for run in (ref, other)), "other tensors"
-    noise, found = (distances(end, one) for one in ends)
+    runs = [*refs.split(","), other]
+    assert all(tensors(model_files(run)[0]).keys() == start.keys() for run in runs), "other tensors"
+    *noises, found = (distances(end, tensors(model_files(run)[-1])) for run in runs)
+    noise = {part: max(one[part] for one in noises) for part in changed}
     good, words = True, []
     for part, change in changed.items():
         assert change > 0, f"training changed nothing of {part}"
@@ -113,17 +115,15 @@ def last_tick(run):
             if name in ("Loss/G/loss", "Loss/D/loss", "Loss/scores/fake", "Loss/scores/real")}
 
 
-def losses(cpu, ref, other, floor):
-    """Compares the last ticks of three runs."""
-    one, noise, found = (last_tick(run) for run in (cpu, ref, other))
-    assert one and one.keys() == found.keys() == noise.keys(), "other losses"
-    worst = {"ref": 0, "other": 0}
-    for name, (mean, deviation) in one.items():
-        for key, values in (("ref", noise), ("other", found)):
-            worst[key] = max(worst[key], abs(values[name][0] - mean) / max(deviation, 1e-6))
-    allowed = max(float(floor), FACTOR * worst["ref"])
-    print("differs by %.2g deviations (%.2g allowed)" % (worst["other"], allowed))
-    return worst["other"] <= allowed
+def losses(cpu, refs, other, floor):
+    """Compares the last ticks of runs."""
+    one, *others = (last_tick(run) for run in (cpu, *refs.split(","), other))
+    assert one and all(values.keys() == one.keys() for values in others), "other losses"
+    *noises, found = (max(abs(values[name][0] - mean) / max(deviation, 1e-6) for name, (mean, deviation) in one.items())
+                      for values in others)
+    allowed = max(float(floor), FACTOR * max(noises))
+    print("differs by %.2g deviations (%.2g allowed)" % (found, allowed))
+    return found <= allowed
 
 
 def largest(a, b, limit):

@@ -32,10 +32,23 @@ end_step() {
   fi
 }
 
-# steps FUNCTION...: runs step_FUNCTION for each that is not finished.
+# wanted STEP: whether --steps names it. `matched`: whether it has named any.
+matched=''
+wanted() {
+  local pattern
+  local -a patterns
+  IFS=, read -ra patterns <<<"$steps"
+  for pattern in "${patterns[@]}"; do
+    # shellcheck disable=SC2053 # a pattern
+    [[ $1 != $pattern ]] || { matched=yes && return 0; }
+  done
+  return 1
+}
+# steps FUNCTION...: runs step_FUNCTION for each that is wanted and not finished.
 steps() {
   local name
   for name; do
+    wanted "$name" || continue
     if [ -z "$again" ] && results finished "$out/results.jsonl" "$part" "$name"; then
       printf '%-7s %-44s\n' 'done' "$part: $name" >&2
       continue
@@ -50,6 +63,7 @@ gpu_steps() {
   local name
   if ((gpus > 0)); then steps "$@"; return; fi
   for name; do
+    wanted "$name" || continue
     begin_step "$name"
     skip_check "$name" "$why_no_gpu"
   done

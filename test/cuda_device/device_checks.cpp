@@ -131,6 +131,9 @@ bool asks_for_cpu() {
 
 Found find() {
   if (asks_for_cpu()) return {{}, "GANTRAIN_TEST_DEVICE=cpu"};
+  // The references are computed on small maps, for which many threads would only wait for each
+  // other.
+  at::set_num_threads(2);
   // cuBLAS reads it once; tests of equal bits need it.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   const std::filesystem::path library = executable_folder() / "libgantrain_cuda.so";

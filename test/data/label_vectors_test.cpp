@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels that are several numbers a picture: from dataset.json, CSV files and folders; missing
 // ones; what is refused, with the file and the entry.
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <cmath>
 
 #include "core/torch.h"
@@ -11,6 +8,7 @@
 #include "data/load/loader.h"
 #include "data/picture_files.h"
 #include "data/pictures/manifest.h"
+#include "support/address_space_limit.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -23,24 +21,6 @@ using NumberRows = std::vector<std::vector<float>>;
 using Names = std::vector<std::string>;
 
 const Names kThree = {"a.png", "b.png", "c.png"};
-
-// While it lives, this process gets at most so many more bytes of addresses.
-class MemoryLimit {
- public:
-  explicit MemoryLimit(rlim_t more) {
-    ::getrlimit(RLIMIT_AS, &before_);
-    const rlim_t pages = *parse_int(split(read_file("/proc/self/statm"), ' ').front());
-    const rlimit limit{pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + more,
-                       before_.rlim_max};
-    ::setrlimit(RLIMIT_AS, &limit);
-  }
-  ~MemoryLimit() { ::setrlimit(RLIMIT_AS, &before_); }
-  MemoryLimit(const MemoryLimit&) = delete;
-  MemoryLimit& operator=(const MemoryLimit&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 NumberRows numbers_of(const LabelVectors& vectors) {
   NumberRows rows;
@@ -122,7 +102,7 @@ TEST_CASE("TooManyNamesAreRefusedBeforeTheyTakeMemory") {
     labels += fmt::format(R"({}["{}", ["tag {}"]])", comma, pictures.back(), i);
     values += fmt::format(R"({}["{}", {{"tag {}": 1}}])", comma, pictures.back(), i);
   }
-  const MemoryLimit limit(512 << 20);
+  const AddressSpaceLimit limit(address_space() + (512 << 20));
   for (const std::string& said : {labels, values}) {
     CHECK(input_error([&] {
             labels_of_json(R"({"labels": [)" + said + "]}", "dataset.json", pictures);

@@ -267,6 +267,17 @@ TEST_CASE("EverySeedIsDrawnInEveryClassAndTheGridIsSortedByClass") {
   }
 }
 
+TEST_CASE("AGridThatIsTooLargeIsRefusedAtItsFirstPicture") {
+  const TemporaryFolder folder;
+  ToyGenerator generator;
+  std::string seeds = "0-1000000";
+  for (int i = 1; i < 12; ++i) seeds += ",0-1000000";
+  GenerateRequest many = pictures(folder, R"("seeds": ")" + seeds + "\"");
+  many.grid = (folder / "grid.png").string();
+  CHECK(code_of([&] { draw_pictures(generator, many); }) == 2);
+  CHECK(!fs::exists(folder / "grid.png"));
+}
+
 TEST_CASE("AMixOfSeveralClassesIsABlockForEach") {
   const TemporaryFolder folder;
   ToyGenerator generator({.classes = 2});

@@ -97,6 +97,12 @@ TEST_CASE("FramesTooLargeForWebpAreRefusedAsUsage") {
           sink->add(test_picture(kMaxWebpSide + 1, 1, 3));
         }).find("16383") != std::string::npos);
   CHECK(fs::is_empty(folder.path()));
+  const Size wide = {kMaxWebpSide + 1, 1};
+  CHECK_NOTHROW(check_frame_size("--clip", "a.mp4", wide, "fewer pictures"));
+  CHECK_NOTHROW(check_frame_size("--clip", "a.webp", {kMaxWebpSide, 1}, "fewer pictures"));
+  CHECK_THAT(user_error(Exit::kUsage,
+                        [&] { check_frame_size("--clip", "a.webp", wide, "fewer pictures"); }),
+             Catch::StartsWith("--clip a.webp: ") && Catch::EndsWith("fewer pictures"));
 }
 
 namespace {

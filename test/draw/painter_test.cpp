@@ -316,6 +316,12 @@ TEST_CASE("APainterDrawsVectors") {
 TEST_CASE("AMessageNamesTheClasses") {
   CHECK(class_line(LabelledRows(1, {{0, 2}, true}, 9), kNames) == "classes a, c");
   CHECK(class_line(LabelledRows(1, {{2}, true}, 9), kNames).empty());
+  CHECK(class_line(LabelledRows(1, {{2}, false}, 9), kNames).empty());
+  CHECK(class_line(LabelledRows(1, {{0, 1, 2}, false}, 2), kNames) ==
+        "class a alone of 3; --class chooses");
+  CHECK(class_line(LabelledRows(2, {{0, 1, 2}, false}, 5), kNames) ==
+        "classes a, b of 3; --class chooses");
+  CHECK(class_line(LabelledRows(2, {{0, 1, 2}, false}, 6), kNames) == "classes a, b, c");
   CHECK(class_line(LabelledRows(1, {{0, 1, 2, 3, 4, 5, 6, 7}, true}, 9), {}) ==
         "classes 0, 1, 2, 3, 4, 5 and 2 more");
 }

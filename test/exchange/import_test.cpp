@@ -136,6 +136,16 @@ TEST_CASE("WeightsThatAreNotFiniteAreRefused") {
   save_safetensors(folder / "model.safetensors", {{"weight", broken}}, {});
   CHECK_THROWS_WITH(load_generator(folder / "model.safetensors", toy_recipe_table()),
                     Catch::Contains("model.safetensors: tensor weight: 1 of"));
+  save_safetensors(folder / "net.safetensors", {{"authors/weight", broken}}, {});
+  CHECK_THAT(import_refusal(folder / "net.safetensors", "official"),
+             Catch::Contains("net.safetensors: tensor weight: 1 of 2 values are not finite"));
+}
+
+TEST_CASE("WholeNumbersAreNoWeights") {
+  const TemporaryFolder folder;
+  save_safetensors(folder / "model.safetensors", {{"weight", torch::ones({2}, at::kInt)}}, {});
+  CHECK_THROWS_WITH(load_generator(folder / "model.safetensors", toy_recipe_table()),
+                    Catch::Contains("tensor weight is of Int"));
 }
 
 TEST_CASE("WhatTheMetadataSaysWronglyIsNamed") {
@@ -144,7 +154,12 @@ TEST_CASE("WhatTheMetadataSaysWronglyIsNamed") {
   CHECK_THAT(refusal({{"gantrain.model", "{"}}),
              Catch::Contains("model.safetensors (gantrain.model)"));
   CHECK_THAT(refusal({{"gantrain.level", R"("high")"}}),
-             Catch::Contains("gantrain.level = \"high\": no number"));
+             Catch::Contains("gantrain.level = \"high\": no whole number"));
+  for (const char* level : {"7", "1e300", "16.5"})
+    CHECK_THAT(refusal({{"gantrain.level", level}}),
+               Catch::Contains("safetensors: gantrain.level"));
+  CHECK_THAT(refusal({{"gantrain.alpha", "5"}}), Catch::Contains("gantrain.alpha = 5"));
+  CHECK_THAT(refusal({{"gantrain.depth", "16.5"}}), Catch::Contains("gantrain.depth = 16.5"));
 }
 
 // Their backslashes, brackets and semicolons mean something to CMake.

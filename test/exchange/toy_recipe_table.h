@@ -7,12 +7,13 @@
 
 namespace gantrain {
 
-// A generator whose only tensor is "weight" [2].
+// A generator whose only tensor is "weight" [2], with three stages.
 class TwoNumbers final : public Generator {
  public:
   TwoNumbers() { network_->register_parameter("weight", torch::zeros({2})); }
   std::shared_ptr<torch::nn::Module> network() override { return network_; }
   int64_t z_dim() const override { return 2; }
+  std::vector<int64_t> levels() const override { return {4, 8, 16}; }
   at::Tensor images(const at::Tensor& z, const at::Tensor&, const SynthesisOptions&) override {
     return z;
   }

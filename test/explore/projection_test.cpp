@@ -140,6 +140,18 @@ TEST_CASE("AFolderOfAnotherProjectionIsRefusedWithWhatDiffers") {
   CHECK(code_of(generator, request, state.string()) == 3);
 }
 
+TEST_CASE("ALabelThatIsLeftOutIsAnotherProjection") {
+  const TemporaryFolder folder;
+  ToyGenerator plain, generator({.classes = 3, .vectors = true});
+  ProjectRequest request = request_in(folder, plain);
+  request.steps = 2;
+  request.how.label = "0=1";
+  project(generator, request);
+  CHECK(code_of(generator, request, "") == 0);
+  request.how.label = "";
+  CHECK(code_of(generator, request, "label was") == 2);
+}
+
 TEST_CASE("WhatAModelHasNotIsRefusedBeforeAnythingIsWritten") {
   const TemporaryFolder folder;
   ToyGenerator plain({.num_ws = 0});
@@ -150,6 +162,9 @@ TEST_CASE("WhatAModelHasNotIsRefusedBeforeAnythingIsWritten") {
   request.how.classes = "1";
   CHECK(code_of(plain, request, "--class 1") == 2);
   request.how.classes = "";
+  request.how.channels = "3";
+  CHECK(code_of(plain, request, "--channels = 3") == 2);
+  request.how.channels = "auto";
   request.images.push_back((folder / "none.png").string());
   CHECK(code_of(plain, request, "none.png") == 3);
   CHECK(!std::filesystem::exists(request.outdir));

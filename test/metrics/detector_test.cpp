@@ -106,6 +106,23 @@ TEST_CASE("FilesThatAreNoDetectorsAreRefusedByName") {
              Catch::Contains("no forward()"));
 }
 
+// Then what is wrong is not the file, which a refusal as broken input would say.
+TEST_CASE("ADetectorThatTheMemoryIsTooSmallForIsNotCalledBroken") {
+  const TemporaryFolder folder;
+  save_detector(folder / "large.pt",
+                "def forward(self, x):\n    return torch.zeros([x.size(0), 1 << 50])\n");
+  Detector detector(folder / "large.pt", at::kCPU);
+  std::string said;
+  try {
+    detector.features(pictures(3));
+  } catch (const UserError& e) {
+    FAIL(e.what());
+  } catch (const std::exception& e) {
+    said = lower(e.what());
+  }
+  CHECK_THAT(said, Catch::Contains("memory"));
+}
+
 // TorchScript that leaves a file behind as soon as it is loaded.
 TEST_CASE("ADetectorOfAnotherHashIsNotRun") {
   const TemporaryFolder folder;

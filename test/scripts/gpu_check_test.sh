@@ -48,7 +48,7 @@ expect "they are all noted, and it goes on to its end" True \
   "$(verdicts "$json" '{"gantrain --version", "gantrain doctor", "r3gan-tiny: 70 iterations with graphs, none waits"} <= set(of["FAIL"])')"
 expect "with what was said" True "$(verdicts "$json" "any('quotes' in c['text'] for c in checks)")"
 expect "a test that was skipped where a GPU is has failed" True \
-  "$(verdicts "$json" '{"NCCL, a group of one rank", "kernels run", "recording, waits and batches"} <= set(of["FAIL"])')"
+  "$(verdicts "$json" '{"NCCL, a group of one rank", "kernels run", "recording", "waits and batches"} <= set(of["FAIL"])')"
 expect "with its reason" True "$(verdicts "$json" "any('cannot be loaded' in c['text'] for c in checks)")"
 
 # What was finished is not done again, but for doctor; --again does it.
@@ -77,7 +77,7 @@ check_gpu "$tmp/slow/none" --gantrain "$tmp/slow/gantrain" --minutes 0
 expect "without time all is unfinished" "75 True" "$status $(verdicts "$tmp/slow/none/gpu_check.json" 'whole["unfinished"] > 2 and not of["PASS"]')"
 expect "a hanging program is not waited for" yes "$( ((SECONDS - began < 60)) && echo yes)"
 
-for wrong in --nonsense "--only quick" "--minutes x"; do
+for wrong in --nonsense "--only quick" "--minutes x" "--only breaks --steps nonsense --gantrain $gantrain"; do
   # shellcheck disable=SC2086 # two words
   check_gpu "$tmp/wrong" $wrong
   expect "$wrong is refused" 2 "$status"

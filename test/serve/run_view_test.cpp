@@ -31,6 +31,17 @@ TEST_CASE("RunsAreFoundInSubFoldersAndNotThroughLinks") {
   CHECK(find_runs(folder / "latest")[0].name == "b");
 }
 
+TEST_CASE("RunsBesideADataSetOfManyFilesAreFound") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "data");
+  for (int i = 0; i < 6000; ++i) {
+    for (const char* place : {"", "data/"})
+      write_file(folder / fmt::format("{}{}.png", place, i), "");
+  }
+  for (const char* name : {"a", "z", "group/b"}) make_run(folder / name);
+  CHECK(find_runs(folder.path()).size() == 3);
+}
+
 TEST_CASE("AViewTellsWhatTheListShows") {
   const TemporaryFolder folder;
   make_run(folder / "run", {.status = "running", .ticks = 25});

@@ -33,6 +33,7 @@ struct Tape {
 
 Tape* recording = nullptr;  // autograd's backward passes run in the thread that calls them
 int64_t works = 0, replays = 0, fails_at = 0;
+bool fails_of_memory = false;
 
 // LibTorch's zero tensors, which stand for zeros, have no memory.
 bool has_memory(const at::Tensor& tensor) {
@@ -95,8 +96,10 @@ void keep(const at::Tensor& tensor) {
 }
 
 void check_permitted() {
-  TORCH_CHECK(fails_at == 0 || static_cast<int64_t>(recording->calls.size()) + 1 < fails_at,
-              "operation failed due to a previous error during capture");
+  if (fails_at == 0 || static_cast<int64_t>(recording->calls.size()) + 1 < fails_at) return;
+  TORCH_CHECK_WITH(
+      OutOfMemoryError, !fails_of_memory, "CUDA out of memory. Tried to allocate 2.00 GiB");
+  TORCH_CHECK(false, "operation failed due to a previous error during capture");
 }
 
 void note(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
@@ -296,6 +299,7 @@ GraphPool* make_tape_pool() { return new TapePool; }
 
 TapeGraphs::TapeGraphs() {
   works = replays = fails_at = 0;
+  fails_of_memory = false;
   set_graph_pools(c10::DeviceType::CPU, make_tape_pool);
   under = &device_kernels(at::kCPU);
   // What a table lacks is composed.
@@ -314,7 +318,10 @@ TapeGraphs::~TapeGraphs() {
 }
 int64_t TapeGraphs::recorded() { return works; }
 int64_t TapeGraphs::replayed() { return replays; }
-void TapeGraphs::fail_at(int64_t operators) { fails_at = operators; }
+void TapeGraphs::fail_at(int64_t operators, bool of_memory) {
+  fails_at = operators;
+  fails_of_memory = of_memory;
+}
 
 TORCH_LIBRARY_IMPL(_, Fake, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&note>()); }
 

@@ -22,8 +22,9 @@ class TapeGraphs {
 
   static int64_t recorded();  // works recorded while it has lived
   static int64_t replayed();  // calls of replay()
-  // From now on recording throws c10::Error at its n-th operator; 0: no more.
-  static void fail_at(int64_t operators);
+  // From now on recording throws c10::Error at its n-th operator; 0: no more. `of_memory`: it is a
+  // c10::OutOfMemoryError.
+  static void fail_at(int64_t operators, bool of_memory = false);
 };
 
 }  // namespace gantrain

@@ -89,6 +89,22 @@ TEST_CASE("AppendedLinesFollowEachOther") {
   append_line(folder / "log", "one");
   append_line(folder / "log", "two");
   CHECK(read_file(folder / "log") == "one\ntwo\n");
+  // What a writer that was killed has left swallows no line.
+  write_file(folder / "log", "one\nha");
+  append_line(folder / "log", "two");
+  CHECK(read_file(folder / "log") == "one\nha\ntwo\n");
+}
+
+TEST_CASE("ALineThatDoesNotFitLeavesNoHalf") {
+  const TemporaryFolder folder;
+  append_line(folder / "log", "one");
+  Exit code = Exit::kDone;
+  {
+    const FileSizeLimit limit(10);
+    code = code_of([&] { append_line(folder / "log", std::string(100, 'x')); });
+  }
+  CHECK(code == Exit::kDisk);
+  CHECK(read_file(folder / "log") == "one\n");
 }
 
 TEST_CASE("FilesThatCannotBeReadOrWrittenHaveTheirExitCodes") {

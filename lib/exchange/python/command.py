@@ -282,6 +282,12 @@ def main():
     takes_vectors = generator.classes and getattr(generator, "takes_vectors", False)
     if args.numbers is not None and not takes_vectors:
         parser.error("--label %s: the model takes no vectors" % args.numbers)
+    if args.label is not None and not generator.classes:
+        parser.error("--class %d: the model has no classes" % args.label)
+    if args.trunc != 1 and not generator.num_ws:
+        parser.error("--trunc %g: the model has no w space" % args.trunc)
+    if args.noise_mode != "const" and not generator.has_noise:
+        parser.error("--noise-mode %s: the model has no noise inputs" % args.noise_mode)
     if generator.classes:
         given["label"] = first_label(generator)
     if generator.classes and args.label is not None:

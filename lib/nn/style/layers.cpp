@@ -11,7 +11,9 @@
 #include "nn/progressive.h"
 #include "ops/autocast.h"
 #include "ops/device_kernels.h"
+#include "ops/kernels.h"
 #include "ops/norms/norms.h"
+#include "ops/operator.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
 
 namespace gantrain {
@@ -46,6 +48,33 @@ BiasAct activation(Activation act, const std::optional<double>& clamp, double ga
   return how;
 }
 
+// x in another type and layout by one kernel, and its gradient in x's own. The layout is chosen for
+// maps alone.
+struct Recast : torch::autograd::Function<Recast> {
+  struct Form {
+    at::ScalarType type;
+    at::MemoryFormat layout;
+  };
+
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Form& form) {
+    context->set_materialize_grads(false);
+    hold(context, "form", Form{x.scalar_type(), x.suggest_memory_format()});
+    return x.to(form.type, /*non_blocking=*/false, /*copy=*/false, form.layout);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list g) {
+    if (!g[0].defined()) return {Tensor(), Tensor()};
+    return {apply(g[0], held<Form>(context, "form")), Tensor()};
+  }
+};
+
+// Tensor cores read half types channels-last, and float32 engines of GPUs planes: cuDNN reorders
+// other maps, and LibTorch the weights, at every call.
+bool leaves_tensor_cores(const Tensor& x, at::ScalarType type) {
+  return is_gpu(x.device()) && x.dim() == 4 && kernels_in_use() == KernelSet::kAuto &&
+         type == at::kFloat && x.scalar_type() != at::kFloat;
+}
+
 }  // namespace
 
 at::ScalarType block_type(at::ScalarType type, bool half, const Tensor& parameter) {
@@ -55,7 +84,10 @@ at::ScalarType block_type(at::ScalarType type, bool half, const Tensor& paramete
 }
 
 Tensor in_block_type(const Tensor& x, bool half, const Tensor& parameter) {
-  return x.to(block_type(x.scalar_type(), half, parameter));
+  const at::ScalarType type = block_type(x.scalar_type(), half, parameter);
+  if (leaves_tensor_cores(x, type))
+    return Recast::apply(x, Recast::Form{type, at::MemoryFormat::Contiguous});
+  return x.to(type);
 }
 
 FullyConnected::FullyConnected(const Config& c) : config(c) {

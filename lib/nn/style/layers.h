@@ -44,7 +44,8 @@ struct Canvas {
 
 // The features or the picture x in the type that a block computes in: float16 where `half` says
 // that it is one of the half-precision blocks of a float32 network, else the type of its
-// parameters. Where autocast chooses, x is returned as it is.
+// parameters. Where autocast chooses, x is returned as it is. On a GPU maps that leave float16
+// become planes, which its float32 convolutions read.
 at::Tensor in_block_type(const at::Tensor& x, bool half, const at::Tensor& parameter);
 // The type of its result for an x of `type`.
 at::ScalarType block_type(at::ScalarType type, bool half, const at::Tensor& parameter);

@@ -4,8 +4,10 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/torch.h"
+#include "train/memory/memory_shortage.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -45,9 +47,10 @@ class MicroBatchFit {
   MicroBatchFit(TrainingStep& step, Group& group, DeviceMemory& memory, const FitRequest& request)
       : step_(step), group_(group), memory_(memory), request_(request) {
     like_ = step.players().front().parameters.front().second.options().requires_grad(false);
-    share_ = {step.plan().batch / step.plan().world, std::max<int64_t>(step.batch_group(), 1)};
+    share_ = share_to_cut(step.plan(), std::max<int64_t>(step.batch_group(), 1));
     memory_.give_back();
-    budget_ = kUsedShare * static_cast<double>(memory_.usable()) - resident();
+    budget_ = kUsedShare * static_cast<double>(memory_.usable()) - resident() -
+              static_cast<double>(request.later);
     if (!step.records_graphs()) return;
     // A recorded phase keeps what it needs to itself, and until all are recorded the others run
     // beside it: all but what is there anyway counts twice.
@@ -56,19 +59,19 @@ class MicroBatchFit {
   }
 
   std::string run() {
-    const int64_t groups = (kFewImages + share_.group - 1) / share_.group;
-    first_ = measure(std::min(share_.images, groups * share_.group));
+    first_ = first_that_runs();
     line_ = first_line();
     int64_t micro_batch = choose();
     while (micro_batch > 0 && !holds(micro_batch)) micro_batch = choose();
     memory_.give_back();
-    if (micro_batch == 0) throw_none_fits();
+    if (micro_batch == 0) throw_none_fits(fmt::format("{:.2f} GiB", gib(line_.at(fewest()))));
     step_.cut_into(micro_batch);
     return fmt::format(
-        "micro-batch {} of {} images a rank, by memory: {:.2f} GiB at the peak ({:.2f} + {:.4f} an "
-        "image), {:.2f} GiB may be used; --micro-batch cuts otherwise",
+        "micro-batch {} of {}{} images a rank, by memory: {:.2f} GiB at the peak ({:.2f} + {:.4f} "
+        "an image), {:.2f} GiB may be used; --micro-batch cuts otherwise",
         micro_batch,
-        share_.images,
+        step_.plan().equal() ? "" : "up to ",
+        step_.plan().share(0),
         gib(line_.at(micro_batch)),
         gib(line_.fixed),
         gib(line_.each),
@@ -78,18 +81,38 @@ class MicroBatchFit {
  private:
   static constexpr int64_t kFewImages = 4;
 
+  // A rank that has one image more than others has as many micro-batches as they have.
+  int64_t fewest() const { return share_.uneven ? 2 : 1; }
+
   // The pictures of the whole share lie on the device through an iteration, as numbers and, in two
   // buffers, as bytes.
   double resident() const {
-    const auto pixels =
-        static_cast<double>(share_.images * step_.channels() * request_.resolution.pixels());
+    const auto pixels = static_cast<double>(step_.plan().share(0) * step_.channels() *
+                                            request_.resolution.pixels());
     return pixels * (static_cast<double>(like_.dtype().itemsize()) + 2);
   }
 
+  // Where the memory runs out, more was needed than there is: the other ranks, which may have had
+  // enough, go on to decide together with this one.
   MeasuredPeak measure(int64_t images) {
     memory_.give_back();
     memory_.restart();
     there_ = memory_.peaks().allocated;
+    ran_out_ = false;
+    try {
+      rehearse(images);
+      return {images, memory_.peaks().allocated};
+    } catch (const c10::Error& e) {
+      const auto shortage = shortage_in(e.what_without_backtrace());
+      // Ranks that wait inside of a phase for one that has left it cannot be asked.
+      if (!shortage || !shortage->on_device || step_.sums_inside_phases()) throw;
+    }
+    ran_out_ = true;
+    memory_.give_back();
+    return {images, std::max(memory_.usable(), static_cast<int64_t>(budget_) + 1)};
+  }
+
+  void rehearse(int64_t images) {
     Batch batch;  // black pictures: the need does not depend on what is in them
     const auto& [width, height] = request_.resolution;
     batch.real = torch::zeros({images, step_.channels(), height, width}, like_);
@@ -101,7 +124,18 @@ class MicroBatchFit {
     memory_.give_back();
     memory_.restart();
     step_.rehearse_all(batch, request_.images_seen);  // what later runs need
-    return {images, memory_.peaks().allocated};
+  }
+
+  // Measures a few images, or as many as all ranks can compute with.
+  MeasuredPeak first_that_runs() {
+    const int64_t groups = (kFewImages + share_.group - 1) / share_.group;
+    MeasuredPeak peak = measure(std::min(share_.images, groups * share_.group));
+    while (!all_ranks(!ran_out_)) {
+      if (peak.images <= fewest()) throw_none_fits("more than there is");
+      too_many_ = peak.images;
+      peak = measure(peak.images / 2);
+    }
+    return peak;
   }
 
   // The second measurement is for up to twice as many images, but only for so many as fit if all
@@ -110,7 +144,8 @@ class MicroBatchFit {
   MemoryLine first_line() {
     const MemoryLine steep = line_through({0, there_}, first_);
     const auto fitting = static_cast<int64_t>((budget_ - steep.fixed) / std::max(steep.each, 1.0));
-    int64_t more = std::min({2 * first_.images, share_.images, std::max<int64_t>(fitting, 0)});
+    int64_t more =
+        std::min({2 * first_.images, share_.images, too_many_ - 1, std::max<int64_t>(fitting, 0)});
     if (more < share_.images) more -= more % share_.group;
     more = least(more);
     if (more <= first_.images && first_.images == 1) return steep;
@@ -120,7 +155,7 @@ class MicroBatchFit {
 
   int64_t choose() {
     const int64_t kept = request_.kept;
-    const bool goes_on = kept > 0 && share_.images % kept == 0 && line_.at(kept) <= budget_;
+    const bool goes_on = kept > 0 && share_.has_cut(kept) && line_.at(kept) <= budget_;
     if (all_ranks(goes_on)) return kept;
     return least(largest_micro_batch(share_, line_, budget_));
   }
@@ -145,13 +180,15 @@ class MicroBatchFit {
   }
   bool all_ranks(bool mine) { return least(mine ? 1 : 0) == 1; }
 
-  [[noreturn]] void throw_none_fits() const {
+  [[noreturn]] void throw_none_fits(const std::string& need) const {
     fail(Exit::kOutOfMemory,
-         "one image of {} x {} needs {:.2f} GiB of the device's memory, {:.2f} GiB may be used; "
+         "{} of {} x {} need{} {} of the device's memory, {:.2f} GiB may be used; "
          "make the networks smaller, or use --amp or a smaller --resolution",
+         fewest() == 1 ? "one image" : "two images",
          request_.resolution.width,
          request_.resolution.height,
-         gib(line_.at(1)),
+         fewest() == 1 ? "s" : "",
+         need,
          gib(budget_));
   }
 
@@ -162,7 +199,9 @@ class MicroBatchFit {
   at::TensorOptions like_;
   RankShare share_;
   double budget_ = 0;
-  int64_t there_ = 0;  // bytes of tensors outside of iterations
+  int64_t there_ = 0;     // bytes of tensors outside of iterations
+  bool ran_out_ = false;  // in the last measurement
+  int64_t too_many_ = std::numeric_limits<int64_t>::max();  // images for some rank
   MeasuredPeak first_, measured_;
   MemoryLine line_;
 };

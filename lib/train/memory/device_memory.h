@@ -53,6 +53,7 @@ struct FitRequest {
   Size resolution = {4, 4};  // of the pictures of the present stage
   int64_t images_seen = 0;   // at its begin
   int64_t kept = 0;          // the micro-batch that the run had in this stage before; 0: none
+  int64_t later = 0;         // bytes that will be taken on the device once the run has begun
 };
 
 // Cuts the step's batch into the largest micro-batches that fit the memory of all ranks' devices,
@@ -60,8 +61,10 @@ struct FitRequest {
 // and backward passes of all phases for a few images and for up to twice as many (or half as many,
 // where that is all that fits), a line through both, and once more at the size that it promises.
 // Where that needs more, the next line is above what was measured: it may miss a size by little.
+// A size with which the memory of any rank runs out counts as one that needs more than there is,
+// unless phases have collectives of their own (dist.sync_bn): then it ends the run.
 // All ranks call it together, between iterations. Throws UserError(kOutOfMemory) with the sizes
-// where not even one image fits.
+// where not even one image fits (of unequal shares: two).
 std::string fit_micro_batch(TrainingStep& step,
                             Group& group,
                             DeviceMemory& memory,

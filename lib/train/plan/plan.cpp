@@ -243,10 +243,22 @@ MemoryLine line_through(const MeasuredPeak& few, const MeasuredPeak& many) {
   return {top - each * static_cast<double>(many.images), each};
 }
 
+bool RankShare::has_cut(int64_t micro_batch) const {
+  const int64_t parts = divided_up(images, micro_batch);
+  if (!uneven) return images % micro_batch == 0;
+  return parts < images && divided_up(images, parts) == micro_batch;
+}
+
+RankShare share_to_cut(const BatchPlan& plan, int64_t group) {
+  if (plan.equal()) return {plan.share(0), group};
+  if (plan.units != plan.batch) return {plan.batch / plan.units, group};
+  return {plan.share(0), 1, true};
+}
+
 int64_t largest_micro_batch(const RankShare& share, const MemoryLine& line, double budget) {
   int64_t any = 0;
   for (int64_t images = share.images; images >= 1; --images) {
-    if (share.images % images != 0 || line.at(images) > budget) continue;
+    if (!share.has_cut(images) || line.at(images) > budget) continue;
     if (images % share.group == 0) return images;
     any = std::max(any, images);
   }

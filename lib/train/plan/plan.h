@@ -128,12 +128,19 @@ MemoryLine line_through(const MeasuredPeak& few, const MeasuredPeak& many);
 
 // What a rank has to cut.
 struct RankShare {
-  int64_t images = 1;  // of a rank in an iteration
-  int64_t group = 1;   // so many samples normalise each other
-};
+  int64_t images = 1;   // of a rank in an iteration, or of a unit
+  int64_t group = 1;    // so many samples normalise each other
+  bool uneven = false;  // some ranks have one image less: micro-batches differ by one, too
 
-// Returns the largest micro-batch that divides the share and whose peak is at most `budget` bytes:
-// a multiple of the group if one fits, else any divisor; 0 if not even one image fits.
+  // Whether it is cut into micro-batches of which the largest has so many images. Where shares are
+  // uneven, those of all ranks are cut into as many parts, of at least one image.
+  bool has_cut(int64_t micro_batch) const;
+};
+// What the ranks of a plan have to cut, the largest share; `group`: BatchNeed::group.
+RankShare share_to_cut(const BatchPlan& plan, int64_t group);
+
+// Returns the largest micro-batch into which the share is cut and whose peak is at most `budget`
+// bytes: a multiple of the group if one fits, else any; 0 if not even the smallest one fits.
 int64_t largest_micro_batch(const RankShare& share, const MemoryLine& line, double budget);
 
 // Returns the largest number below `micro_batch` that divides it; 0 for 1.

@@ -2,11 +2,13 @@
 #include "train/run/elastic.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <stdexcept>
 #include <utility>
 
+#include "core/device.h"
 #include "core/torch.h"
 #include "train/step/training_step.h"
 #include "util/error.h"
@@ -86,20 +88,31 @@ bool BorderMemory::recall(const NamedTensors& state, Counters& counters) const {
   return true;
 }
 
-// The thread that joins is left alone if it is not wanted any more: it ends when its time is over.
+int64_t BorderMemory::still_to_take(const StateTensors& state) const {
+  int64_t bytes = 0;
+  for (const StateTensor& item : state) bytes += static_cast<int64_t>(item.tensor.nbytes());
+  for (const at::Tensor& copy : copies_) {
+    if (copy.defined()) bytes -= static_cast<int64_t>(copy.nbytes());
+  }
+  return std::max<int64_t>(bytes, 0);
+}
+
+// The thread that joins is left alone if it is not wanted any more: it ends when its time is over,
+// but for NCCL, which has no end there.
 std::shared_ptr<Group> Generation::join_whole(double timeout_seconds) const {
   auto promise = std::make_shared<std::promise<std::shared_ptr<Group>>>();
+  auto given_up = std::make_shared<std::atomic<bool>>(false);
   std::future<std::shared_ptr<Group>> joined = promise->get_future();
   {
     const BlockSignals blocked;
     std::thread([promise,
+                 given_up,
                  meeting = setup_.rendezvous,
                  backend = setup_.backend,
                  device = setup_.device,
                  timeout_seconds] {
       try {
-        promise->set_value(
-            Group::join(meeting, backend, device, timeout_seconds, /*may_abort=*/true));
+        promise->set_value(Group::join(meeting, backend, device, timeout_seconds, given_up));
       } catch (...) {
         promise->set_exception(std::current_exception());
       }
@@ -107,7 +120,9 @@ std::shared_ptr<Group> Generation::join_whole(double timeout_seconds) const {
   }
   const std::chrono::duration<double> look(kLookForLoss);
   while (joined.wait_for(look) != std::future_status::ready) {
-    if (session_->hooks.lost()) throw RankLost();
+    if (!session_->hooks.lost()) continue;
+    *given_up = true;
+    throw RankLost();
   }
   return joined.get();
 }
@@ -192,6 +207,10 @@ void Generation::keep(const TrainingStep& step,
                       int64_t before,
                       Reporter& reporter) {
   if (session_ == nullptr) return;
+  // A GPU may still wait for a collective whose ranks are gone. Once it is aborted, what stands
+  // behind it computes with half a sum: such an iteration must not take the place of a whole one.
+  wait_for(setup_.device);
+  if (is_gpu(setup_.device) && session_->hooks.lost()) throw RankLost();
   session_->memory.keep(step.state(), counters, before);
   reporter.count("Progress/ranks", static_cast<double>(setup_.rendezvous.ranks.world));
 }

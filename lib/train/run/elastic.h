@@ -42,6 +42,8 @@ class BorderMemory {
   int64_t unfinished() const { return before_; }
   // Puts what is kept into `state` and `counters`; false if nothing is.
   bool recall(const NamedTensors& state, Counters& counters) const;
+  // The bytes that keep() will take for such a state beside those that it has taken.
+  int64_t still_to_take(const StateTensors& state) const;
 
  private:
   bool kept_ = false;
@@ -95,6 +97,10 @@ class Generation {
   bool is_wanted() const { return session_ != nullptr && session_->hooks.wanted(); }
   // After an iteration of an elastic run: keeps its state, and reports how many ranks there are.
   void keep(const TrainingStep& step, const Counters& counters, int64_t before, Reporter& reporter);
+  // The bytes that the first keep() will take on the device, for which a fit leaves room.
+  int64_t still_to_take(const TrainingStep& step) const {
+    return session_ == nullptr ? 0 : session_->memory.still_to_take(step.state());
+  }
   // What is done after an iteration is done.
   void finish(const Counters& counters);
   // Whether the ranks change before the next iteration, on all ranks alike.

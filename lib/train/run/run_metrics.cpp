@@ -302,9 +302,7 @@ KeepBest::KeepBest(fs::path folder, const std::string& metric, int64_t images_se
 
 void KeepBest::forget(const std::string& why) {
   best_.reset();
-  std::error_code error;
-  for (const char* name : {kModel, kRecord})
-    if (fs::exists(folder_ / name, error)) rename_aside(folder_ / name);
+  rename_aside({folder_ / kModel, folder_ / kRecord});
   warn("{}: the search for the best model begins anew (the old one: superseded-*)", why);
 }
 

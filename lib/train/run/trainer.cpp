@@ -189,14 +189,14 @@ class Trainer {
   // Cuts the batch of the stage by the memory of the device, where nobody has said how.
   void fit_batch(const Size& resolution) {
     const bool given = options_.train.micro_batch || options_.train.accumulate;
-    if (memory_ && !given && step_->plan().equal()) {
-      setup_.callbacks.phase("fitting the micro-batch");
-      const FitRequest request{resolution, counters_.images_seen, counters_.micro_batch};
-      const std::string line = fit_micro_batch(*step_, *group_, *memory_, request);
-      counters_.micro_batch = step_->plan().micro_batch;
-      info("memory  {}", line);
-    }
-    setup_.callbacks.micro_batch(step_->plan().micro_batch);
+    setup_.callbacks.micro_batch(step_->plan().micro_batch);  // for a fit that runs out of memory
+    if (!memory_ || given) return;
+    setup_.callbacks.phase("fitting the micro-batch");
+    const int64_t later = generation_.still_to_take(*step_);
+    const FitRequest request{resolution, counters_.images_seen, counters_.micro_batch, later};
+    info("memory  {}", fit_micro_batch(*step_, *group_, *memory_, request));
+    counters_.micro_batch = step_->plan().micro_batch;
+    setup_.callbacks.micro_batch(counters_.micro_batch);
   }
 
   // Enters the stage that is due, a pure function of the images seen: no rank needs to ask another.

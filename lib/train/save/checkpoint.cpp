@@ -330,8 +330,7 @@ fs::path load_newest(const fs::path& where,
     load_one(where, state, counters, config, force, classes);
     return where;
   }
-  check_listable(where);
-  const std::vector<NumberedFile> states = find_states(where);
+  const std::vector<NumberedFile> states = find_states(where, Listing::kStrict);
   for (const NumberedFile& file : states) {
     if (!fs::is_regular_file(file.path, error)) {  // opening a pipe would wait for its writer
       warn("{}: not a regular file; trying the one before it", file.path.string());

@@ -65,10 +65,13 @@ constexpr double kMostKimg = 1e12;  // in the name of a file
 // PREFIX + kimg + SUFFIX of a folder, newest first.
 std::vector<NumberedFile> find_numbered(const fs::path& folder,
                                         std::string_view prefix,
-                                        std::string_view suffix) {
+                                        std::string_view suffix,
+                                        Listing listing = Listing::kLenient) {
   std::vector<NumberedFile> files;
   std::error_code error;
   const fs::directory_iterator entries(folder, error);
+  if (listing == Listing::kStrict && error && error != std::errc::no_such_file_or_directory)
+    fail(Exit::kInput, "{}: cannot be listed: {}", folder.string(), error.message());
   for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename();
     if (!starts_with(name, prefix) || !ends_with(name, suffix)) continue;
@@ -166,8 +169,8 @@ bool is_ending(int64_t process) {
 
 }  // namespace
 
-std::vector<NumberedFile> find_states(const fs::path& folder) {
-  return find_numbered(folder, "state-", ".pt");
+std::vector<NumberedFile> find_states(const fs::path& folder, Listing listing) {
+  return find_numbered(folder, "state-", ".pt", listing);
 }
 
 std::vector<NumberedFile> find_models(const fs::path& folder) {
@@ -241,32 +244,31 @@ void prune_models(const fs::path& folder, int64_t keep_last, int64_t keep_every)
   prune(find_models(folder), keep_last, keep_every);
 }
 
-fs::path rename_aside(const fs::path& file) {
-  std::error_code error;
-  fs::path aside = file;
-  for (int number = 1; number == 1 || fs::exists(aside, error); ++number) {
+void rename_aside(const std::vector<fs::path>& files) {
+  const auto name_of = [](fs::path file, int number) {
     const std::string again = number == 1 ? "" : fmt::format("{}-", number);
-    aside.replace_filename("superseded-" + again + file.filename().string());
-  }
-  fs::rename(file, aside, error);
-  if (error) fail(Exit::kDisk, "{}: cannot be renamed: {}", file.string(), error.message());
-  return aside;
-}
-
-void check_listable(const fs::path& folder) {
+    return file.replace_filename("superseded-" + again + file.filename().string());
+  };
   std::error_code error;
-  const fs::directory_iterator entries(folder, error);
-  if (error && error != std::errc::no_such_file_or_directory)
-    fail(Exit::kInput, "{}: cannot be listed: {}", folder.string(), error.message());
+  int number = 1;
+  const auto is_taken = [&](const fs::path& file) {
+    return fs::exists(name_of(file, number), error);
+  };
+  while (std::ranges::any_of(files, is_taken)) ++number;
+  for (const fs::path& file : files) {
+    if (!fs::exists(file, error)) continue;
+    fs::rename(file, name_of(file, number), error);
+    if (error) fail(Exit::kDisk, "{}: cannot be renamed: {}", file.string(), error.message());
+  }
 }
 
 int64_t set_aside(const fs::path& folder, int64_t images) {
-  check_listable(folder);
   int64_t count = 0;
-  for (const auto& files : {find_states(folder), find_models(folder), find_averages(folder)}) {
+  for (const auto& files :
+       {find_states(folder, Listing::kStrict), find_models(folder), find_averages(folder)}) {
     for (const NumberedFile& file : files) {
       if (file.images <= images) break;
-      rename_aside(file.path);
+      rename_aside({file.path});
       ++count;
     }
   }

@@ -26,12 +26,15 @@ std::string read_status(const std::filesystem::path& folder);  // "" if there is
 inline constexpr const char* kBestModel = "model-best.safetensors";
 
 // Find the state or the model files of a run, newest first, by the images seen that their names
-// tell.
+// tell. kStrict throws UserError(kInput) where the folder is there and cannot be listed: it must
+// not pass for a run that has not begun.
 struct NumberedFile {
   std::filesystem::path path;
   int64_t images = 0;
 };
-std::vector<NumberedFile> find_states(const std::filesystem::path& folder);
+enum class Listing { kLenient, kStrict };
+std::vector<NumberedFile> find_states(const std::filesystem::path& folder,
+                                      Listing listing = Listing::kLenient);
 std::vector<NumberedFile> find_models(const std::filesystem::path& folder);
 
 // Likewise the snapshots of averages in its folder averages (train/average/snapshots.h).
@@ -57,13 +60,9 @@ void prune_states(const std::filesystem::path& folder,
 // Likewise removes models; model-best.safetensors stays.
 void prune_models(const std::filesystem::path& folder, int64_t keep_last, int64_t keep_every);
 
-// Renames a file to superseded-NAME, or superseded-2-NAME and so on where there is one already, and
-// returns its new path. Throws UserError(kDisk).
-std::filesystem::path rename_aside(const std::filesystem::path& file);
-
-// Throws UserError(kInput) where a folder is there and cannot be listed: it must not pass for a run
-// that has not begun, as find_states() has it.
-void check_listable(const std::filesystem::path& folder);
+// Renames those of the files that are there to superseded-NAME, or all of them to superseded-2-NAME
+// and so on where one of these names is taken. Throws UserError(kDisk).
+void rename_aside(const std::vector<std::filesystem::path>& files);
 
 // Renames states, models and snapshots with more than `images` images seen, which belong to a
 // history that the run leaves behind, so that neither resume nor generate takes them:

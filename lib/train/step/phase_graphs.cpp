@@ -2,6 +2,7 @@
 #include <map>
 
 #include "core/torch.h"
+#include "train/memory/memory_shortage.h"
 #include "train/step/training_step.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -179,7 +180,7 @@ PhaseComputed PhaseGraphs::compute(const Call& call, const Batch& inputs, const 
     try {
       record(known, call, inputs, compute);
     } catch (const c10::Error& error) {
-      refuse(call.name, split(error.what_without_backtrace(), '\n').front());
+      refuse(call.name, error);
       return compute(inputs);
     }
   }
@@ -206,7 +207,7 @@ GradientVerdict PhaseGraphs::step(const std::string& name,
       known.stepped = addresses(parameters);
     } catch (const c10::Error& error) {
       known.step_refused = true;
-      refuse(name + "'s step", split(error.what_without_backtrace(), '\n').front());
+      refuse(name + "'s step", error);
       return step();
     }
   }
@@ -215,8 +216,10 @@ GradientVerdict PhaseGraphs::step(const std::string& name,
   return known.verdict.copy();
 }
 
-void PhaseGraphs::refuse(const std::string& name, const std::string& why) {
+void PhaseGraphs::refuse(const std::string& name, const c10::Error& error) {
   recorded_.erase(name);
+  if (wanted_ == Graphs::kOn && shortage_in(error.what())) throw;
+  const std::string why = split(error.what_without_backtrace(), '\n').front();
   if (!refused_.emplace(name, why).second) return;
   if (wanted_ == Graphs::kOn) {
     fail(Exit::kUsage,

@@ -156,9 +156,13 @@ void TrainingStep::enter(int64_t number, int64_t batch) {
 }
 
 void TrainingStep::cut_into(int64_t micro_batch) {
-  const int64_t share = plan_.batch / plan_.world;
-  TORCH_CHECK(micro_batch > 0 && share % micro_batch == 0, micro_batch, " of ", share);
-  plan_ = {plan_.batch, plan_.world, micro_batch, share / micro_batch};
+  TrainOptions cut = train_;
+  cut.batch = plan_.batch;
+  cut.micro_batch = micro_batch;
+  cut.accumulate = std::nullopt;
+  const BatchPlan plan = plan_batch(cut, plan_.world);
+  TORCH_CHECK(plan.micro_batch == micro_batch, micro_batch, " of ", plan_.text());
+  plan_ = plan;
   for (PlayerState& state : players_)
     state.plan = plan_player(plan_, state.player->name, state.player->options.accumulate);
   if (graphs_ != nullptr) graphs_->clear();
@@ -461,6 +465,10 @@ void TrainingStep::rehearse(const Batch& batch,
 }
 
 void TrainingStep::rehearse_all(const Batch& batch, int64_t images_seen) {
+  struct Thaws {  // also where the memory runs out
+    std::vector<PlayerState>& players;
+    ~Thaws() { thaw(players); }
+  } thaws{players_};
   begin_iteration({0, images_seen});
   Carry carried;
   const std::vector<Phase>& phases = recipe_->phases();
@@ -476,7 +484,6 @@ void TrainingStep::rehearse_all(const Batch& batch, int64_t images_seen) {
     drop_gradients(phases[i], out);
     if (continuation != nullptr) carried = std::move(out.carried);
   }
-  thaw(players_);
 }
 
 }  // namespace gantrain

@@ -159,7 +159,7 @@ class PhaseGraphs {
   // gradients have the addresses that they had then.
   GradientVerdict step(const std::string& name, const NamedTensors& parameters, const Step& step);
   // From now on runs the phase as it is.
-  void refuse(const std::string& name, const std::string& why);
+  void refuse(const std::string& name, const c10::Error& error);
   // Forgets everything recorded: addresses, shapes or types of what phases work on have changed.
   void clear();
 
@@ -285,8 +285,11 @@ class TrainingStep {
   // behind.
   void rehearse_all(const Batch& batch, int64_t images_seen = 0);
   // From now on cuts a rank's share of the batch into micro-batches of so many images, but for
-  // players with an accumulation of their own, until a stage is entered. It must divide the share.
+  // players with an accumulation of their own, until a stage is entered. RankShare::has_cut() says
+  // which.
   void cut_into(int64_t micro_batch);
+  // Whether the ranks sum inside of phases, and not only after them.
+  bool sums_inside_phases() const { return dist_.sync_bn && setup_.group->world() > 1; }
   // Describes for the log how gradients are reduced: "dynamic: G 1 bucket; D 1 bucket".
   std::string describe_reductions() const;
   // Whether phases are recorded as graphs, which keep their memory.

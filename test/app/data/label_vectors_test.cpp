@@ -72,11 +72,13 @@ TEST_CASE("ARunOnLabelVectorsLearnsAndDrawsThem") {
   // With one value the mean moves that stands for those that are missing.
   CHECK(holds(other.err, "3 pictures with another label (3.png, 4.png, 6.png)"));
 
+  std::string next;
   const auto draw = [&](const std::string& more, const std::string& to) {
     const Outcome drawn =
         run_in(folder, "generate --model run --format npy --outdir " + to + " " + more);
     INFO(drawn.err);
     CHECK(drawn.code == 0);
+    next = next_of(drawn);
     return read_file(folder / to / "seed0001.npy");
   };
   const std::string red = draw("--seeds 1 --label red=1,large=0,angle=0.5", "a");
@@ -84,10 +86,14 @@ TEST_CASE("ARunOnLabelVectorsLearnsAndDrawsThem") {
   CHECK(draw("--seeds 1 --label red=0,large=1,angle=0.5", "c") != red);
   write_file(folder / "two.csv", "angle,red,large\n2,0,1\n0.5,1,0\n");
   CHECK(draw("--seeds 0,1 --label two.csv", "d") == red);
+  CHECK(holds(next, "--seeds 0,1 --loop --label two.csv"));  // a label for each
   write_file(folder / "one.csv", "1,0,0.5\n");
   CHECK(draw("--seeds 0,1 --label one.csv", "e") == red);
   draw("--seeds 0,1", "f");  // labels of real pictures
-  succeed(folder, "interpolate --model run --seeds 0,1 --frames 2 --label two.csv --outdir way");
+  succeed(folder,
+          next_of(succeed(folder,
+                          "interpolate --model run --seeds 0,1 --frames 2 --label two.csv --outdir "
+                          "way --trunc 0.5")));
   succeed(folder,
           "interpolate --model run --seeds 0,1 --frames 2 --space z --label red=1 --outdir z");
   succeed(folder, "nn run --seeds 0,1 --label red=1 --data in -o sheet.png");

@@ -66,6 +66,9 @@ TEST_CASE("EditLeavesDirectionsSheetsAndACommandThatGoesOn") {
     fs::remove(folder / "edited.png");
     fs::remove_all(folder / "out");
   }
+  const Outcome fewer =
+      succeed(folder, "edit --device cpu style --count 1 --seeds 0 --columns 2 -o sefa");
+  CHECK(holds(fewer.err, "sefa: also holds 2 files of an earlier command: direction01.png, ..."));
 }
 
 TEST_CASE("ADirectionMovesPicturesInItsLayers") {
@@ -143,26 +146,29 @@ TEST_CASE("EditNamesWhatItCannotUse") {
   trained(folder, "dcgan", "--kimg 0");
   write_file(folder / "file", "no folder");
   const std::string good = "edit --device cpu style -o out ";
-  check_refusals(folder,
-                 {{"edit", 2, "--model"},
-                  {"edit style", 2, "-o FOLDER"},
-                  {"edit none -o out", 3, "none"},
-                  {"edit --device cpu dcgan -o out", 2, "dcgan has no w space"},
-                  {"edit --device cpu style -o file --count 1", 8, "file"},
-                  {good + "--method pca", 2, "--method pca: allowed: sefa, ganspace"},
-                  {good + "--count 0", 2, "--count 0"},
-                  {good + "--count 17", 2, "w of style has 16 numbers"},
-                  {good + "--layers 8-10", 2, "layer 10: style has 6 layers, 0 to 5"},
-                  {good + "--layers x", 2, "--layers x"},
-                  {good + "--samples 100", 2, "--method ganspace"},
-                  {good + "--method ganspace --samples 1", 2, "--samples 1"},
-                  {good + "--strength nan", 2, "--strength nan"},
-                  {good + "--strength 0", 2, "--strength 0"},
-                  {good + "--columns 1", 2, "--columns 1"},
-                  {good + "--seeds x", 2, "--seeds x"},
-                  {good + "--seeds 0-64", 2, "at most 64"},
-                  {good + "--class 1", 2, "--class 1"},
-                  {good + "--level 8", 2, "--level 8"}});
+  check_refusals(
+      folder,
+      {{"edit", 2, "--model"},
+       {"edit style", 2, "-o FOLDER"},
+       {"edit none -o out", 3, "none"},
+       {"edit --device cpu dcgan -o out", 2, "dcgan has no w space"},
+       {"edit --device cpu style -o file --count 1", 8, "file"},
+       {good + "--method pca", 2, "--method pca: allowed: sefa, ganspace"},
+       {good + "--count 0", 2, "--count 0"},
+       {good + "--count 17", 2, "w of style has 16 numbers"},
+       {good + "--layers 8-10", 2, "layer 10: style has 6 layers, 0 to 5"},
+       {good + "--layers x", 2, "--layers x"},
+       {good + "--samples 100", 2, "--method ganspace"},
+       {good + "--method ganspace --samples 1", 2, "--samples 1"},
+       {good + "--strength nan", 2, "--strength nan"},
+       {good + "--strength 0", 2, "--strength 0"},
+       {good + "--columns 1", 2, "--columns 1"},
+       {good + "--seeds x", 2, "--seeds x"},
+       {good + "--seeds 0-64", 2, "at most 64"},
+       {good + "--method ganspace --samples 90000000 --seeds 0-64", 2, "at most 64"},
+       {"edit --device cpu style -o file --method ganspace --samples 90000000", 8, "file"},
+       {good + "--class 1", 2, "--class 1"},
+       {good + "--level 8", 2, "--level 8"}});
   CHECK(!fs::exists(folder / "out"));
 }
 

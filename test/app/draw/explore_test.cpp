@@ -105,6 +105,7 @@ TEST_CASE("NnNamesWhatItCannotUse") {
                   {"nn run -o a.png --detector none.pt", 3, "none.pt"},
                   {"nn run -o a.png --detector text.pt", 3, "text.pt"},
                   {"nn elsewhere/model.safetensors -o a.png", 2, "--data"},
+                  {"nn run --device cpu -o a.png --channels 9", 2, "--channels = 9"},
                   {"nn run -o a.png --sheeet b.png", 2, "did you mean --sheet"}});
   CHECK(!fs::exists(folder / "a.png"));
 }
@@ -191,6 +192,7 @@ TEST_CASE("ProjectNamesWhatItCannotUse") {
                   {good + "--clip way.gif", 2, "way.gif"},
                   {good + "--clip none/way.webp", 8, "none"},
                   {good + "--detector none.pt", 3, "none.pt"},
+                  {good + "--device cpu --channels 3", 2, "--channels = 3"},
                   {good + "--class 2", 2, "--class 2"}});
   CHECK(!fs::exists(folder / "out"));
   succeed(folder, good + "--steps 2 --device cpu");

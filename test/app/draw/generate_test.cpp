@@ -109,6 +109,21 @@ TEST_CASE("AGridHoldsAllPictures") {
   }
 }
 
+TEST_CASE("AlphaAloneIsOfTheStageThatTheModelWasSavedIn") {
+  const TemporaryFolder folder;
+  trained(folder,
+          "run",
+          "--preset pggan-tiny --kimg 0 --set pggan.fmap_max=16 --set pggan.latent_size=16");
+  const auto width = [&](const std::string& more) {
+    require_pictures(folder, "run --seeds 1 -o grid.png " + more);
+    return decode_image(read_file(folder / "grid.png"), "grid.png").width;
+  };
+  CHECK(width("") == 4);
+  CHECK(width("--alpha 1") == 4);
+  CHECK(width("--level 16") == 16);
+  CHECK(width("--level 16 --alpha 0.5") == 16);
+}
+
 TEST_CASE("PicturesOfAFloat64ModelAreFloat32") {
   const TemporaryFolder folder;
   trained(folder, "run", "--kimg 0 --set train.dtype=float64");
@@ -218,6 +233,7 @@ TEST_CASE("GenerateNamesWhatItCannotUse") {
       {"--model run --trunc nan" + out, 2, "--trunc nan"},
       {"--model run --trunc-cutoff 3" + out, 2, "--trunc PSI"},
       {"--model run --class -1" + out, 2, "--class -1"},
+      {"--model run --channels 3 --seeds 1 -o grid.png", 2, "--channels = 3"},
       {"--model run --alpha 1.5" + out, 2, "--alpha 1.5"},
       {"--model run --level 0" + out, 2, "--level 0"},
       {"--model run --mix 1:2 --outdir out", 2, "--mix 1:2"},

@@ -120,6 +120,8 @@ TEST_CASE("AWalkOfGreyPicturesKeepsTheirAlpha") {
     }
   }
   CHECK(translucent > 0);
+  const Outcome shorter = interpolate(folder, "run --seeds 5,9 --frames 1 --outdir frames");
+  CHECK(holds(shorter.err, "frames: also holds 1 file of an earlier command: frame0002.png"));
 }
 
 TEST_CASE("ALoopOfTracksHasNoEnd") {
@@ -182,11 +184,13 @@ TEST_CASE("CtrlCLeavesNoHalfWrittenFilm") {
 TEST_CASE("InterpolateNamesWhatItCannotUse") {
   const TemporaryFolder folder;
   prepare_untrained(folder);
+  fs::create_directory(folder / "dir.webp");
   const std::string out = " -o walk.webp";
   const std::vector<std::tuple<std::string, int, std::string>> table = {
       {"run", 2, "-o NAME.webp"},
       {"run -o walk.gif", 2, "walk.gif"},
       {"run -o none/walk.webp", 8, "none"},
+      {"run -o dir.webp", 2, "dir.webp: a folder; name a file"},
       {"--seeds 0,1" + out, 2, "--model"},
       {"none.safetensors" + out, 3, "none.safetensors"},
       {"run --seeds 4" + out, 2, "at least 2"},

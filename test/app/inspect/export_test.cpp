@@ -147,6 +147,13 @@ TEST_CASE("PythonDrawsWhatDcganDraws") {
   check_same_picture(folder, "run");
   trained(folder, "plain", "--kimg 0.1 --set dcgan.norm=none");
   check_same_picture(folder, "plain");
+  // As generate does, the script refuses what the model has not.
+  for (const std::string more : {"--class 5", "--trunc 0.5", "--noise-mode none"}) {
+    if (!python_has({"torch"})) break;
+    CAPTURE(more);
+    CHECK(run_model(folder, "-o five.npy " + more) == 2);
+    CHECK_THAT(read_file(folder / "said.txt"), Catch::Contains(more + ": the model has no"));
+  }
   trained(folder, "wide", "--kimg 0 --resolution 32x16 --set data.channels=4");
   check_same_picture(folder, "wide");
 }

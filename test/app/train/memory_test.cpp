@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a command says and how it ends where the host has too little memory for it.
-#include <sys/resource.h>
-
+#include "support/address_space_limit.h"
 #include "support/catch.h"
 #include "support/tiny.h"
 
@@ -9,22 +8,6 @@ namespace gantrain {
 namespace {
 
 constexpr rlim_t kGiB = 1 << 30;
-
-// While it lives, commands may have so much address space each.
-class AddressSpaceLimit {
- public:
-  explicit AddressSpaceLimit(rlim_t bytes) {
-    REQUIRE(getrlimit(RLIMIT_AS, &before_) == 0);
-    const rlimit limit{bytes, before_.rlim_max};
-    REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
-  }
-  ~AddressSpaceLimit() { setrlimit(RLIMIT_AS, &before_); }
-  AddressSpaceLimit(const AddressSpaceLimit&) = delete;
-  AddressSpaceLimit& operator=(const AddressSpaceLimit&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 void check_short(rlim_t bytes, const std::string& command, const Words& named) {
   const TemporaryFolder folder;

@@ -93,8 +93,8 @@ TEST_CASE("ACommandThatBeganAtAnotherRunsStateGoesOnWhereItsOwnRunStands") {
 TEST_CASE("MetricsLongerThanTheTimeoutsDoNoHarm") {
   const TemporaryFolder folder;
   const Outcome outcome =
-      gantrain(tiny("--nproc 2 --run-dir run --timeout 2s --hang-timeout 2s --metrics swd "
-                    "--kimg 0.064 --set metrics.at_start=off --set metrics.images=2000"),
+      gantrain(tiny("--nproc 2 --run-dir run --timeout 5s --hang-timeout 5s --metrics swd "
+                    "--kimg 0.064 --set metrics.at_start=off --set metrics.images=6000"),
                {.folder = folder.path()});
   INFO(outcome.err);
   CHECK(outcome.code == 0);

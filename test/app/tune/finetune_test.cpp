@@ -181,13 +181,14 @@ TEST_CASE("AnotherPickleIsNotTheOneThatWasImportedBefore") {
            {"r3gan_uncond32", "structure=r3gan", "R3GAN of 32 pixels"}}) {
     if (!write_official_pickle(folder / "net.pkl", set, options)) return;
     const Outcome plan =
-        succeed(folder, "finetune pictures --from net.pkl -o here --dry-run --" + kHere);
+        succeed(folder, "finetune pictures --from net.pkl -o deep/down/here --dry-run --" + kHere);
     CHECK_THAT(plan.out,
                Catch::Contains(said) && Catch::Contains("import  gantrain import net.pkl"));
-    CHECK(!fs::exists(folder / "here"));
+    CHECK(!fs::exists(folder / "deep"));
   }
-  CHECK(run_in(folder, "finetune pictures --from net.pkl -o here -- --kimgs 3" + kHere).code == 2);
-  CHECK(!fs::exists(folder / "here"));
+  CHECK(run_in(folder, "finetune pictures --from net.pkl -o deep/down/here -- --kimgs 3" + kHere)
+            .code == 2);
+  CHECK(!fs::exists(folder / "deep"));
 }
 
 TEST_CASE("AFinetuningThatWasRefusedLeavesItsFolderToTheNextCommand") {

@@ -56,6 +56,34 @@ TEST_CASE("GainAndClampScaleTogether") {
   CHECK(torch::allclose(half, y * 0.5));
 }
 
+namespace {
+
+// While it lives, LibTorch's meta device, whose tensors have shapes alone, stands for a GPU.
+struct MetaIsAGpu {
+  MetaIsAGpu() { set_counts_on_meta(true); }
+  ~MetaIsAGpu() { set_counts_on_meta(false); }
+};
+
+}  // namespace
+
+TEST_CASE("MapsThatLeaveFloat16OnAGpuBecomePlanesAndTheirGradientsChannelsLast") {
+  const MetaIsAGpu gpu;
+  const auto last = at::MemoryFormat::ChannelsLast;
+  const auto like = at::TensorOptions().device(at::kMeta);
+  const Tensor parameter = torch::empty({1}, like);
+  const Tensor x = torch::empty({2, 8, 4, 4}, like.dtype(at::kHalf), last).requires_grad_();
+  const Tensor y = in_block_type(x, false, parameter);
+  CHECK(y.scalar_type() == at::kFloat);
+  CHECK((y.is_contiguous() && !y.is_contiguous(last)));
+  const Tensor g =
+      torch::autograd::grad({y}, {x}, {torch::empty_like(y).requires_grad_()}, true, true).front();
+  CHECK(g.scalar_type() == at::kHalf);
+  CHECK(g.is_contiguous(last));
+  CHECK(in_block_type(x, true, parameter).is_same(x));
+  set_counts_on_meta(false);
+  CHECK(in_block_type(x, false, parameter).is_contiguous(last));
+}
+
 TEST_CASE("AFreshLayersOutputHasUnitScale") {
   // Equalised learning rate: N(0, 1) weights, scaled at run time.
   const Tensor x = normal(Stream(1, "x"), {0, 1, 8}, {64, 8, 8});

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kHeader = 64;  // bytes before each block; the first of them hold its size
 
 std::mutex mutex;
-int64_t now = 0, peak = 0;
+int64_t now = 0, peak = 0, most = 0;
 
 void release(void* data) {
   auto* block = static_cast<char*>(data) - kHeader;
@@ -25,11 +25,21 @@ void release(void* data) {
   std::free(block);
 }
 
+void check_room(int64_t bytes) {
+  const std::lock_guard lock(mutex);
+  TORCH_CHECK_WITH(OutOfMemoryError,
+                   most == 0 || now + bytes <= most,
+                   "CUDA out of memory. Tried to allocate ",
+                   bytes,
+                   " bytes.");
+}
+
 class Counting final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     const at::Device cpu(at::kCPU);
     if (bytes == 0) return {nullptr, cpu};
+    check_room(static_cast<int64_t>(bytes));
     void* block = nullptr;
     if (posix_memalign(&block, kHeader, bytes + kHeader) != 0) throw std::bad_alloc();
     *static_cast<size_t*>(block) = bytes;
@@ -57,6 +67,11 @@ CountedMemory::CountedMemory(int64_t usable) : usable_bytes(usable) {
 MemoryPeaks CountedMemory::peaks() const {
   const std::lock_guard lock(mutex);
   return {distorted ? distorted(peak) : peak, peak};
+}
+
+void CountedMemory::end_at(int64_t bytes) {
+  const std::lock_guard lock(mutex);
+  most = bytes;
 }
 
 void CountedMemory::restart() {

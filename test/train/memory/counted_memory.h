@@ -20,6 +20,8 @@ class CountedMemory final : public DeviceMemory {
 
   int64_t usable_bytes;
   int64_t given_back = 0;  // calls
+  // From now on tensors that would have more bytes than that in all throw as a GPU's do; 0: none.
+  static void end_at(int64_t bytes);
   // What a peak counts as; none: as it is.
   std::function<int64_t(int64_t bytes)> distorted;
 };

@@ -7,6 +7,7 @@
 #include "support/tensor_checks.h"
 #include "train/memory/counted_memory.h"
 #include "train/memory/device_memory.h"
+#include "train/run/elastic.h"
 #include "train/step/run_ranks.h"
 #include "train/step/toys.h"
 #include "util/error.h"
@@ -154,6 +155,30 @@ TEST_CASE("RanksTakeTheSmallestOfTheirChoices") {
         }) == 0);
 }
 
+// Of 47 images one rank has 24, the other one 23.
+TEST_CASE("UnequalSharesAreFittedToo") {
+  const ToyCase toy = all_toys().front();
+  CHECK(counted(2, [&](const Rendezvous& r, CountedMemory& memory) {
+          const Config config = toy.config_with({{"train.batch", 47}, {"train.uneven", true}});
+          StepOnCpu step(toy.row, config, r);
+          step.run(toy_pictures(47, 0), 0);
+          const int64_t mine = r.ranks.rank == 0 ? 24 : 10;
+          const int64_t peak = rehearsed_peak(step, memory, mine);
+          memory.usable_bytes = memory_for(1.02 * static_cast<double>(peak), 24);
+          fit_micro_batch(*step, *step.group(), memory, kRequest);
+          const BatchPlan& plan = step->plan();
+          int wrong = expect(plan.micro_batch == 8, "rank", "took", plan.micro_batch) +
+                      expect(!plan.equal() && plan.parts(0) == 3, "rank", "cut", plan.parts(0));
+          const auto rehearsed =
+              static_cast<double>(rehearsed_peak(step, memory, 8)) + resident(47);
+          const at::Tensor pictures = toy_pictures(47, 1);
+          memory.restart();
+          step.run(pictures, 1);
+          const int64_t needed = memory.peaks().allocated;
+          return wrong + expect(static_cast<double>(needed) <= rehearsed, "rank", "needed", needed);
+        }) == 0);
+}
+
 TEST_CASE("AResumedRunKeepsItsMicroBatchWhereThatFits") {
   const ToyCase toy = all_toys().front();
   CHECK(counted(1, [&](const Rendezvous&, CountedMemory& memory) {
@@ -207,6 +232,87 @@ TEST_CASE("WhereNotOneImageFitsTheRunEndsWithBothSizes") {
           }
           return 1;
         }) == 0);
+}
+
+// It runs out in the first measurement (few images), in the second one, or in a later one.
+TEST_CASE("WhereTheMemoryRunsOutFewerImagesAreTried") {
+  for (const ToyCase& toy : all_toys()) {
+    CAPTURE(toy.name);
+    CHECK(counted(1, [&](const Rendezvous&, CountedMemory& memory) {
+            const auto step = make_step(toy);
+            rehearsed_peak(*step, memory, 2);
+            int wrong = 0;
+            for (const int64_t images : {1, 2, 3, 4, 6, 16}) {
+              const int64_t end = rehearsed_peak(*step, memory, images) * 21 / 20;
+              memory.usable_bytes = memory_for(static_cast<double>(end), kBatch);
+              CountedMemory::end_at(end);
+              fit_micro_batch(**step, *step->group(), memory, kRequest);
+              const int64_t chosen = (*step)->plan().micro_batch;
+              wrong +=
+                  expect(rehearsed_peak(*step, memory, chosen) <= end, toy.name, "took", chosen);
+              CountedMemory::end_at(0);
+              for (const PlayerState& player : (*step)->players()) {
+                for (const auto& [name, parameter] : player.parameters)
+                  wrong += expect(parameter.requires_grad(), name, "is frozen after", images);
+              }
+            }
+            return wrong;
+          }) == 0);
+  }
+}
+
+TEST_CASE("RanksOfWhichOneRunsOutOfMemoryAgree") {
+  const ToyCase toy = all_toys().front();
+  for (const int64_t images : {0, 1, 2, 6}) {
+    CAPTURE(images);
+    CHECK(counted(2, [&](const Rendezvous& r, CountedMemory& memory) {
+            const auto step = make_step(toy, r);
+            rehearsed_peak(*step, memory, 2);
+            memory.usable_bytes = 1 << 30;
+            memory.restart();
+            const int64_t there = memory.peaks().allocated;
+            const int64_t peak =
+                images == 0 ? there + 1000 : rehearsed_peak(*step, memory, images) * 21 / 20;
+            if (r.ranks.rank == 1) CountedMemory::end_at(peak);
+            try {
+              fit_micro_batch(**step, *step->group(), memory, kRequest);
+            } catch (const UserError& e) {
+              return expect(
+                  images == 0 && e.code() == Exit::kOutOfMemory, "rank", e.what(), images);
+            }
+            const int64_t chosen = (*step)->plan().micro_batch;
+            return expect(chosen == images, "rank", "took", chosen);
+          }) == 0);
+  }
+}
+
+TEST_CASE("RoomIsLeftForWhatIsTakenLater") {
+  const ToyCase toy = all_toys().front();
+  CHECK(counted(1, [&](const Rendezvous&, CountedMemory& memory) {
+          const auto step = make_step(toy);
+          rehearsed_peak(*step, memory, 2);
+          const int64_t half = rehearsed_peak(*step, memory, 24) * 51 / 50;
+          FitRequest request = kRequest;
+          request.later = half - rehearsed_peak(*step, memory, 16);
+          const auto chosen_with = [&](int64_t bytes) {
+            memory.usable_bytes = memory_for(static_cast<double>(bytes), kBatch);
+            fit_micro_batch(**step, *step->group(), memory, request);
+            return (*step)->plan().micro_batch;
+          };
+          return expect(chosen_with(half) < 24, "later", "takes the room of", 24) +
+                 expect(chosen_with(half + request.later) == 24, "later", "leaves the room of", 24);
+        }) == 0);
+}
+
+TEST_CASE("AnElasticRunTakesTheBytesOfItsStateOnce") {
+  const auto step = make_step(all_toys().front());
+  const StateTensors state = (*step)->state();
+  size_t bytes = 0;
+  for (const StateTensor& item : state) bytes += item.tensor.nbytes();
+  BorderMemory border;
+  CHECK(border.still_to_take(state) == static_cast<int64_t>(bytes));
+  border.keep(state, {}, 0);
+  CHECK(border.still_to_take(state) == 0);
 }
 
 TEST_CASE("ARehearsalLeavesNothingBehind") {

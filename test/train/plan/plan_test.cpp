@@ -74,6 +74,26 @@ TEST_CASE("AStagesSmallerBatchIsCutIntoWhatARankHas") {
                     Catch::StartsWith("stage 3: ") && Catch::Contains("2 ranks"));
 }
 
+TEST_CASE("EachCutOfAShareIsThatOfAPlan") {
+  for (const int64_t batch : {12, 47, 64, 96}) {
+    for (const int64_t world : {1, 2, 3, 5, 11}) {
+      for (const int64_t together : {1, 4}) {
+        TrainOptions o = options(batch);
+        o.uneven = true;
+        o.together = together;
+        const RankShare share = share_to_cut(plan_batch(o, world), together);
+        for (int64_t images = 1; images <= share.images; ++images) {
+          CAPTURE(batch, world, together, images);
+          o.micro_batch = images;
+          const BatchPlan plan = plan_batch(o, world);
+          CHECK(share.has_cut(images) == (plan.micro_batch == images));
+          CHECK(share.has_cut(plan.micro_batch));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("UnequalSharesHoldEachSampleOnceAndKeepGroups") {
   for (const int64_t together : {1, 4, 16}) {
     for (const int64_t world : {3, 5, 6, 7}) {

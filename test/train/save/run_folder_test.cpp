@@ -97,14 +97,14 @@ TEST_CASE("AFolderThatCannotBeListedIsNoEmptyOne") {
   const TemporaryFolder run;
   write_file(run / "state-000100.pt", "");
   write_file(run / "file", "");
-  check_listable(run / "missing");
+  CHECK(find_states(run / "missing", Listing::kStrict).empty());
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   const rlimit none{0, before.rlim_max};  // as where all are taken
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   std::string said;
   try {
-    check_listable(run.path());
+    find_states(run.path(), Listing::kStrict);
   } catch (const UserError& e) {
     said = e.what();
   }
@@ -153,6 +153,19 @@ TEST_CASE("AHistoryThatIsLeftBehindIsSetAside") {
   CHECK(read_file(run / "superseded-2-state-000200.pt") == "second");
   CHECK(fs::exists(run / "superseded-model-000200.safetensors"));
   CHECK(set_aside(run.path(), 100'000) == 0);
+}
+
+TEST_CASE("FilesThatBelongTogetherAreSetAsideUnderOneNumber") {
+  const TemporaryFolder run;
+  const fs::path model = run / "model-best.safetensors", record = run / "best.json";
+  write_file(model, "first");
+  rename_aside({model, record});  // one of them is not there
+  write_file(model, "second");
+  write_file(record, "of the second");
+  rename_aside({model, record});
+  CHECK(read_file(run / "superseded-model-best.safetensors") == "first");
+  CHECK(read_file(run / "superseded-2-model-best.safetensors") == "second");
+  CHECK(read_file(run / "superseded-2-best.json") == "of the second");
 }
 
 TEST_CASE("TheResumeCommandNamesTheFolderAndWins") {

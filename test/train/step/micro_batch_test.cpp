@@ -23,6 +23,11 @@ TEST_CASE("TheLargestDivisorThatFitsIsTakenInWholeGroupsWherePossible") {
            Case{{7, 1}, {0, 1}, 6, 1},        // a prime share
            Case{{48, 1}, {5, 0}, 5, 48},      // images that cost nothing
            Case{{48, 1}, {5, 0}, 4, 0},
+           Case{{86, 1, true}, {0, 1}, 86, 86},  // and 85 on other ranks
+           Case{{86, 1, true}, {0, 1}, 85, 43},
+           Case{{86, 1, true}, {0, 1}, 16, 15},  // six parts
+           Case{{86, 1, true}, {0, 1}, 2, 2},
+           Case{{86, 1, true}, {0, 1}, 1, 0},  // 86 parts are more than others have images
        }) {
     CAPTURE(share.images, share.group, line.fixed, line.each, budget);
     CHECK(largest_micro_batch(share, line, budget) == expected);

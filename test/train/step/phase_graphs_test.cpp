@@ -192,6 +192,19 @@ NamedTensors trained(const ToyCase& toy, const char* graphs, int64_t fails_at) {
 
 }  // namespace
 
+// Wanted graphs that lack memory are no wrong usage: the way out is a smaller micro-batch.
+TEST_CASE("AWantedGraphThatTheMemoryIsTooSmallForIsNotARefusal") {
+  const AssumeReadsWait on_a_device;
+  const TapeGraphs tapes;
+  TapeGraphs::fail_at(4, /*of_memory=*/true);
+  const ToyCase toy = all_toys().front();
+  StepOnCpu step(join_on_cpu({}), toy.row, toy.config_with({{"train.graphs", "on"}}));
+  const auto train = [&] {
+    for (int64_t i = 0; i < 8; ++i) step.run(toy_pictures(8, i), i);
+  };
+  CHECK_THROWS_AS(train(), c10::OutOfMemoryError);
+}
+
 TEST_CASE("WhereRecordingFailsTrainingGoesOnAsWithoutGraphs") {
   set_log({Level::kError, Level::kError, {}, ""});
   for (const ToyCase& toy : all_toys()) {

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "elastic_nodes.h"
+#include "launch/elastic/elastic_nodes.h"
 #include "launch/nodes/node_council.h"
 #include "support/catch.h"
 #include "util/error.h"

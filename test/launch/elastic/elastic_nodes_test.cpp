@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launchers on one machine, as nodes that come and go.
-#include "elastic_nodes.h"
+#include "launch/elastic/elastic_nodes.h"
 
 #include <signal.h>
 #include <unistd.h>

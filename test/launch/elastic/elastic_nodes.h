@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "launch/launch_helper.h"
 #include "launch/local/elastic.h"
 #include "launch/local/rank.h"
-#include "launch_helper.h"
 #include "support/reserved_port.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
