@@ -34,6 +34,8 @@ done
 
 case $kind in image | rootfs) [ -z "$cuda" ] || die 2 "--cuda: an image with CUDA is made of the wheel, by scripts/package/Containerfile.cuda" ;; esac
 
+# The packages say so, and the licences are those of that wheel.
+[ "$MACHINE" = x86_64 ] || die 4 "packages are made on x86-64 alone; on $MACHINE scripts/build.sh makes the program"
 need_packages patchelf binutils
 [ "$kind" != deb ] || need_packages dpkg-dev
 if [ -z "$build" ]; then

@@ -82,6 +82,11 @@ at::Tensor ExportedModel::label(int64_t number) const {
   return torch::tensor(examples[static_cast<size_t>(number) % examples.size()]).unsqueeze(0);
 }
 
+std::string about_pictures(int64_t depth) {
+  return depth == 16 ? "about in [-1, 1]; 16 bits: floor(x * 32767.5 + 32768)"
+                     : "about in [-1, 1]; 8 bits: floor(x * 127.5 + 128)";
+}
+
 ExportedModel load_exported(const fs::path& file, const RecipeTable& recipes, bool vectors) {
   ExportedModel exported;
   exported.file = file;
@@ -124,9 +129,7 @@ Json config_of(const ExportedModel& exported) {
   if (generator.has_noise()) config["noise_mode"] = "const";
   config["epsilon"] = {{"norms", 1e-8}, {"batch_norm", 1e-5}};
   config["depth"] = exported.model.depth;
-  config["pictures"] = "[N, C, H, W], about in [-1, 1]; 8 bits: floor(x * 127.5 + 128)";
-  if (exported.model.depth == 16)
-    config["pictures"] = "[N, C, H, W], about in [-1, 1]; 16 bits: floor(x * 32767.5 + 32768)";
+  config["pictures"] = "[N, C, H, W], " + about_pictures(exported.model.depth);
   return config;
 }
 

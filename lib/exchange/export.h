@@ -35,6 +35,9 @@ ExportedModel load_exported(const std::filesystem::path& file,
                             const RecipeTable& recipes,
                             bool vectors = false);
 
+// What the numbers of a generator are, and how they become pictures of so many bits.
+std::string about_pictures(int64_t depth);
+
 // What of a generator becomes an ONNX graph: all of it, or, of style-based generators, what comes
 // before and after w.
 enum class OnnxPart { kWhole, kMapping, kSynthesis };

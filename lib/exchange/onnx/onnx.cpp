@@ -172,7 +172,7 @@ Json onnx_description(ExportedModel& exported, bool half) {
           {"output",
            {{"name", "images"},
             {"type", "float32"},
-            {"about", "[batch, C, H, W], about in [-1, 1]; 8 bits: floor(x * 127.5 + 128)"}}},
+            {"about", "[batch, C, H, W], " + about_pictures(exported.model.depth)}}},
           {"self_test", self_test_of(exported)}};
 }
 

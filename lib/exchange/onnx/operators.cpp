@@ -170,8 +170,16 @@ GraphValue* selected(const Operator& o) {
   return y;
 }
 
-GraphValue* rows(const Operator& o) {  // embedding: weight, indices
-  GraphValue* y = o.node("Gather", {o.in(0), o.in(1, at::kLong)});
+// Gather counts negative numbers from the end: they become numbers beyond it, which are errors.
+GraphValue* row_number(const Operator& o, GraphValue* given, int64_t rows) {
+  Writer& graph = o.writer();
+  GraphValue* turns = graph.constant(torch::full({}, -rows, at::kLong), at::kLong);
+  return graph.node("Max", {given, graph.node("Mul", {given, turns}, at::kLong)}, at::kLong);
+}
+
+GraphValue* rows(const Operator& o) {       // embedding: weight, indices
+  const int64_t count = o.shape(0)[0].two;  // of a parameter, which no batch makes longer
+  GraphValue* y = o.node("Gather", {o.in(0), row_number(o, o.in(1, at::kLong), count)});
   y->node()->i_(at::attr::axis, 0);
   return y;
 }
@@ -182,8 +190,9 @@ GraphValue* one_hot(const Operator& o) {
   const Tensor zeros = o.fixed_tensor(0);
   TORCH_CHECK(o.whole(1) == 1 && o.number(3) == 1 && zeros.dim() == 2 && !zeros.any().item<bool>(),
               "a scatter that is no one-hot vector");
-  GraphValue* index =
+  GraphValue* given =
       o.writer().node("Squeeze", {o.in(2, at::kLong), o.writer().ints({1})}, at::kLong);
+  GraphValue* index = row_number(o, given, zeros.size(1));
   GraphValue* y =
       o.node("Gather", {o.writer().constant(torch::eye(zeros.size(1)), o.type()), index});
   y->node()->i_(at::attr::axis, 0);
