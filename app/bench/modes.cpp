@@ -144,7 +144,8 @@ CountedModel count(const BenchModesRequest& request,
     }
     found.push_back(modes_of(classifier, made, modes.classes));
   }
-  CountedModel result = result_of(at::cat(found), modes.all(), fs::path(model).filename().string());
+  CountedModel result = result_of(
+      at::cat(found), modes.all(), (fs::path(model) / "").parent_path().filename().string());
   result.model = file.string();
   result.images = images_of_model(file);
   return result;
@@ -157,6 +158,7 @@ int bench_modes(const BenchModesRequest& request) {
   const fs::path folder = request.folder;
   auto modes = read_state_file<CountedModes>(folder / kModesFile);
   if (modes) check_same(*modes, request);
+  for (const std::string& model : request.models) find_model(model);  // throws before the work
   if (!modes) modes = prepare(request, folder);
   if (request.models.empty()) return 0;
   const ModeClassifier classifier = load_classifier(folder, *modes);

@@ -116,12 +116,34 @@ std::string half_resolutions(const Config& config) {
   return text_of(config.get(text_of(config.get("recipe")) + ".num_fp16_res"));
 }
 
+// Says what this configuration does and the script does not: then it is not the same work.
+void tell_differences(const Config& config, const BenchScript& script, bool knows_half) {
+  std::map<std::string, std::string> same = {{"train.dtype", "float32"}, {"ada.mode", "none"}};
+  if (!knows_half) same["precision.amp"] = "off";
+  std::vector<std::string> ours, theirs;
+  for (const auto& [key, value] : same) {
+    if (!config.has(key) || text_of(config.get(key)) == value) continue;
+    ours.push_back(key + "=" + text_of(config.get(key)));
+    theirs.push_back("--set " + key + "=" + value);
+  }
+  if (!ours.empty()) {
+    warn("{} does other work, without {}; the same with {}",
+         script.title,
+         join(ours, ", "),
+         join(theirs, " "));
+  }
+}
+
 // Arguments of the scripts that do the same under PyTorch.
 std::vector<BenchPeer> peers_of(const Config& config, const StepCommand& command) {
   std::vector<BenchPeer> peers;
   for (const BenchScript& script : find_recipe_facts(text_of(config.get("recipe"))).bench.scripts) {
-    const bool fits = script.fits == nullptr || script.fits(config);
-    if (!fits || (script.official && command.official.empty())) continue;
+    if (script.official && command.official.empty()) continue;
+    if (script.fits != nullptr && !script.fits(config)) {
+      if (script.official)
+        warn("the official code is left out: it does not train what this configuration asks for");
+      continue;
+    }
     std::vector<std::string> all;
     for (const auto& [flag, key] : script.arguments) {
       const Json& value = config.get(key);
@@ -129,8 +151,9 @@ std::vector<BenchPeer> peers_of(const Config& config, const StepCommand& command
     }
     all.insert(all.end(), script.more.begin(), script.more.end());
     if (script.official) all.insert(all.end(), {"--official", command.official});
-    if (script.official && command.request.cuda)
-      all.insert(all.end(), {"--fp16-res", half_resolutions(config)});
+    const bool knows_half = script.official && command.request.cuda;
+    tell_differences(config, script, knows_half && config.get("precision.mode") == "blocks");
+    if (knows_half) all.insert(all.end(), {"--fp16-res", half_resolutions(config)});
     if (command.request.cuda) all.insert(all.end(), {"--device", "cuda"});
     peers.push_back({script.title, {script.file, all}});
   }
@@ -144,7 +167,9 @@ BenchStepNet net_of(const RecipeFacts& recipe, const Pairs& flags, const StepCom
   check_graphs(config.read<TrainOptions>(), on_gpu);
   std::string about = recipe.bench.about;
   for (const auto& [flag, value] : flags) about += fmt::format(" {} {}", flag, value);
-  return {recipe.name, about, config, peers_of(config, command)};
+  const bool measures = !command.request.count;
+  return {
+      recipe.name, about, config, measures ? peers_of(config, command) : std::vector<BenchPeer>()};
 }
 
 // The chosen ones; for a preset its name stands for the recipe's.

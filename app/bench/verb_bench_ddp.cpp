@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantrain bench ddp: what is measured, and what is predicted for more ranks.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 
 #include "bench/bench_command.h"
 #include "main/trainer_library.h"
@@ -210,7 +209,7 @@ int run_ddp(DdpCommand& command, Options& options) {
   const std::vector<RecipeFacts> chosen = networks_named(command.names, networks());
   std::vector<int64_t> counts;  // each once
   for (const int64_t count : rank_numbers(command.ranks, 2, 64)) {
-    if (std::ranges::find(counts, count) == counts.end()) counts.push_back(count);
+    if (!contains(counts, count)) counts.push_back(count);
   }
   for (const RecipeFacts& recipe : chosen) {
     const DdpCase& net = recipe.bench_ddp;

@@ -38,6 +38,8 @@ constexpr std::array<Published, 5> kPublished = {{{"DCGAN", 99, 3.40},
 std::vector<std::string> presets_of(const BenchModesRequest& request) {
   if (request.presets == "none") return {};
   std::vector<std::string> presets = split(request.presets, ',');
+  if (contains(presets, ""))
+    fail(Exit::kUsage, "--presets {}: an empty name; presets or none", request.presets);
   for (const std::string& preset : presets)
     config_of(preset, request.set, {}, Site{});  // refuses what is unknown
   return presets;

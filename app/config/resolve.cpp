@@ -146,7 +146,7 @@ std::string take_base(Json& tree, const std::string& path) {
 
 bool is_preset(const std::string& name) {
   const std::vector<std::string> names = preset_names();
-  return std::ranges::find(names, name) != names.end();
+  return contains(names, name);
 }
 
 // A base that is no preset is a file beside the one that names it.
@@ -313,29 +313,19 @@ Header find_header(const ConfigSources& request,
   return header;
 }
 
-// --lr-scale: learning rates follow the batch (Goyal et al. 2017: linear; or its root).
-void scale_rates(Config& config, double preset_batch) {
-  const auto batch = static_cast<double>(config.read<TrainOptions>().batch);
+// --lr-scale: learning rates follow the batch. Recipes whose batch follows from other values, as
+// that of each stage of networks that grow, do this themselves.
+void follow_batch(Config& config, double preset_batch) {
+  const std::string recipe = text_of(config.get("recipe")), automatic = recipe + ".automatic";
+  if (find_recipe_facts(recipe).schedule != nullptr) return;
+  if (config.has(automatic) && config.get(automatic) == true) return;
+  const int64_t batch = config.read<TrainOptions>().batch;
   const std::string rule = text_of(config.get("train.lr_scale"));
   if (batch == preset_batch) return;
-  // Of networks that grow each stage has its own batch and rates: choose_schedule() moves them.
-  if (find_recipe_facts(text_of(config.get("recipe"))).schedule != nullptr) return;
-  if (rule == "none") {
-    info(
-        "batch {} instead of the preset's {}: learning rates stay (--lr-scale linear|sqrt scales "
-        "them)",
-        shortest(batch),
-        shortest(preset_batch));
-    return;
-  }
-  const double factor = rule == "linear" ? batch / preset_batch : std::sqrt(batch / preset_batch);
-  for (const Key& key : config.schema()) {
-    if (!ends_with(key.path, ".lr") || config.given(key.path)) continue;
-    const auto rate = Value<Scheduled>::from_text(text_of(config.get(key.path))).value();
-    config.set(key.path,
-               Value<Scheduled>::to_json(scaled(rate, factor)),
-               fmt::format("--lr-scale {} (x {})", rule, shortest(factor)));
-  }
+  if (rule == "none")
+    return info("batch {} instead of the preset's {:g}: {}", batch, preset_batch, kRatesStay);
+  if (!scale_rates(config, static_cast<double>(batch) / preset_batch))
+    warn("--lr-scale {} scales nothing: all learning rates are given", rule);
 }
 
 // Values that change nothing but the speed follow today's ranks and device.
@@ -360,7 +350,8 @@ bool keep_chosen(Config& config, const Site& site) {
     if (!before) continue;
     const auto& [value, origin] = *before;
     const bool given = config.given(key.path);
-    const bool chosen = starts_with(origin, "auto") && !is_about_speed(key.path);
+    const bool follows = starts_with(origin, "auto") || starts_with(origin, "--lr-scale");
+    const bool chosen = follows && !is_about_speed(key.path);
     if (chosen && (!given || config.get(key.path) == "auto")) {
       config.set(key.path, value, origin);
       kept = true;
@@ -446,7 +437,7 @@ Config resolve(const ConfigSources& request,
          request.config_file,
          shell_quote(file.run_dir));
   }
-  scale_rates(config, preset_batch);
+  follow_batch(config, preset_batch);
   return config;
 }
 

@@ -243,7 +243,7 @@ int nearest(NearestRequest request) {
     line["detector"] = detector ? Json{{"file", detector->name()}, {"sha256", detector->sha256()}}
                                 : Json("random");
     line["sheet"] = request.sheet.empty() ? Json() : Json(request.sheet);
-    fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", json_line(line));
     std::fflush(stdout);  // it stands whatever becomes of the sheet
   }
   if (!request.sheet.empty()) {

@@ -86,11 +86,6 @@ void print_indented(const Json& facts, const std::string& indent) {
   }
 }
 
-// JSON in which names of files need not be UTF-8.
-void print_line(const Json& json) {
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
 int show(const InspectFileRequest& request) {
   const FileContent content = read_content(request.path, recipe_rows());
   const Json rows = tensor_rows(content.tensors), parts = part_rows(rows);
@@ -101,7 +96,7 @@ int show(const InspectFileRequest& request) {
                        {"config", content.config},
                        {"parts", parts},
                        {"tensors", rows}};
-    print_line(line);
+    fmt::print("{}\n", json_line(line));
     return 0;
   }
   print_text("{}: {}\n", request.path, content.kind);
@@ -136,7 +131,7 @@ int show_difference(const InspectFileRequest& request) {
   Json difference = difference_of(a, b);
   compare_facts(a, b, request.both, difference);
   if (request.json) {
-    print_line(difference);
+    fmt::print("{}\n", json_line(difference));
     return 0;
   }
   print_text("A {}: {}\nB {}: {}\n", path, a.kind, other, b.kind);
@@ -273,7 +268,7 @@ int data_inspect(const InspectRequest& request) {
   if (request.join != Join::kAuto)
     advice.more += fmt::format(" --set data.join={}", text_of(Value<Join>::to_json(request.join)));
   if (request.json) {
-    print_line(inspection_json(inspection, advice));
+    fmt::print("{}\n", json_line(inspection_json(inspection, advice)));
   } else {
     fmt::print("{}", inspection_text(inspection, advice, request.all));
   }
@@ -310,7 +305,7 @@ int data_pack(const PackRequest& request) {
                             : "",
        seconds);
   info("next    {}", next_command(request, result.depth));
-  if (request.json) print_line(json_of(request, result, seconds));
+  if (request.json) fmt::print("{}\n", json_line(json_of(request, result, seconds)));
   return 0;
 }
 

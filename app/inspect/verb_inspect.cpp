@@ -112,14 +112,25 @@ int run_data_pack(PackRequest& request, Options& options) {
   return call_trainer("data pack", request, /*cuda=*/false);
 }
 
+// How many ranks those flags make in this environment, which may name the nodes itself: Slurm's, a
+// pod's. Each is given one picture.
+int64_t ranks_to_measure(const DoctorRequest& request, const std::string& nproc, int64_t gpus) {
+  LaunchOptions options;
+  options.nproc = parse_int(split(nproc, ':').back());
+  options.nnodes = parse_int(split(request.nnodes, ':').back()).value_or(1);
+  options.node_rank = parse_int(request.node_rank).value_or(0);
+  options.master_addr = request.master_addr;
+  options.master_port = parse_int(request.master_port).value_or(0);
+  return detect_world(options, /*flags_given=*/true, current_environment(), gpus).ranks.world;
+}
+
 // Ranks are started and measured as those of a training, which ends before its first iteration.
 int measure_ranks(const DoctorRequest& request) {
   const GpuOutlook gpus = gpu_outlook(DeviceKind::kAuto, current_environment());
   const bool on_gpus = request.device != "cpu" && gpus.visible.count > 0;
   const std::string nproc =
       !request.nproc.empty() ? request.nproc : std::to_string(on_gpus ? gpus.visible.count : 1);
-  const int64_t here = parse_int(nproc).value_or(0), nodes = parse_int(request.nnodes).value_or(1);
-  const int64_t ranks = std::max<int64_t>(here * nodes, 1);
+  const int64_t ranks = ranks_to_measure(request, nproc, on_gpus ? gpus.visible.count : 0);
   std::vector<std::string> words = {"--preset",
                                     "dcgan-tiny",
                                     "--preflight",
@@ -144,8 +155,16 @@ int measure_ranks(const DoctorRequest& request) {
 }
 
 int run_doctor(DoctorRequest& request, Options& options) {
-  for (const char* flag : {"--nproc", "--nnodes", "--node-rank", "--master-addr", "--master-port"})
-    if (options.given(flag)) return measure_ranks(request);
+  for (const char* flag :
+       {"--nproc", "--nnodes", "--node-rank", "--master-addr", "--master-port"}) {
+    if (!options.given(flag)) continue;
+    if (request.json) fail(Exit::kUsage, "doctor --json: not with {}, which measures ranks", flag);
+    return measure_ranks(request);
+  }
+  for (const char* flag : {"--device", "--backend"}) {
+    if (options.given(flag))
+      fail(Exit::kUsage, "doctor {}: only with --nproc, which starts ranks", flag);
+  }
   if (!request.ddp_table) {
     request.facts = machine_facts(gpu_outlook(DeviceKind::kAuto, current_environment()),
                                   cuda_library().string());

@@ -52,7 +52,7 @@ bool takes_training(const VerbDescription& verb) {
 
 const FlagDescription* find_flag(const VerbDescription& verb, const std::string& name) {
   for (const FlagDescription& flag : verb.flags) {
-    if (std::ranges::find(flag.names, name) != flag.names.end()) return &flag;
+    if (contains(flag.names, name)) return &flag;
   }
   return nullptr;
 }
@@ -69,7 +69,7 @@ std::vector<Key> keys_of(const Words& before) {
     if (starts_with(before[i], "--preset=")) name = before[i].substr(9);
     if (before[i] == "--preset" && i + 1 < before.size()) name = before[i + 1];
     const Words known = preset_names();
-    if (std::ranges::find(known, name) != known.end()) recipes = {preset_recipe(name)};
+    if (contains(known, name)) recipes = {preset_recipe(name)};
   }
   if (recipes.empty()) {
     for (const RecipeFacts& recipe : recipe_facts()) recipes.push_back(recipe.name);

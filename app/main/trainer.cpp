@@ -178,6 +178,11 @@ TrainCallbacks callbacks_of(const RankContext& context,
     start_line.end();
   };
   callbacks.trace = &context.slot().trace;
+  // A rank that was told to end because another one failed ends behind its save.
+  callbacks.saves = [&context](bool now) {
+    context.slot().saves = now;
+    if (!now && context.board->aborting) _exit(code_of(Exit::kRankDied));
+  };
   callbacks.run_folder = [&context, elastic](const std::string& folder) {
     const bool begins = elastic == nullptr || elastic->rank.generation() == 1;
     const int64_t rank = elastic == nullptr ? context.rank() : elastic->rank.rank();

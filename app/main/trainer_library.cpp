@@ -210,7 +210,7 @@ void call_serve(const std::string& json) {
 fs::path cuda_library() { return find_library(kCuda); }
 
 PictureSizes look_at_data(const LookRequest& request) {
-  const std::string text = message_of(request).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_line(message_of(request));
   const std::string answer = answer_of_child([&text](int descriptor) {
     using Look = const char* (*)(const char*);
     const auto look = reinterpret_cast<Look>(trainer_function(kLook, /*cuda=*/false));

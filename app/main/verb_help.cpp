@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
@@ -64,7 +63,7 @@ std::string flag_row(const VerbDescription& verb, const std::string& word) {
     if (const std::string key = key_of_flag(word); !key.empty()) return key_row(word, key);
   }
   for (const FlagDescription& flag : verb.flags) {
-    if (std::ranges::find(flag.names, word) != flag.names.end()) return row(word, flag.help);
+    if (contains(flag.names, word)) return row(word, flag.help);
   }
   throw std::logic_error(fmt::format("help names {} of {}, which there is not", word, verb.name));
 }
@@ -267,7 +266,7 @@ void add_other_flags(Json& rows) {
   for (const VerbDescription& verb : describe_verbs(verbs())) {
     if (verb.name != "train") continue;
     for (const FlagDescription& flag : verb.flags) {
-      if (flag.names.empty() || std::ranges::count(known, flag.names.front()) > 0) continue;
+      if (flag.names.empty() || contains(known, flag.names.front())) continue;
       rows.push_back(
           {{"flags", flag.names},
            {"key", ""},
@@ -341,7 +340,7 @@ Json key_rows(const std::string& only) {
 // its recipe.
 void print_keys(const std::string& named, bool json) {
   const std::vector<std::string> presets = preset_names();
-  const bool preset = std::ranges::find(presets, named) != presets.end();
+  const bool preset = contains(presets, named);
   const std::string only = preset ? preset_recipe(named) : named;
   if (!only.empty()) find_recipe_facts(only);  // refuses an unknown one
   const Json rows = key_rows(only);
@@ -352,7 +351,7 @@ void print_keys(const std::string& named, bool json) {
   std::vector<std::vector<std::string>> groups;
   for (const Json& row : rows) {
     const auto recipes = row["recipes"].get<std::vector<std::string>>();
-    if (std::ranges::find(groups, recipes) == groups.end()) groups.push_back(recipes);
+    if (!contains(groups, recipes)) groups.push_back(recipes);
   }
   for (const auto& group : groups) {
     if (only.empty()) {
@@ -410,7 +409,7 @@ bool print_topic(const std::string& name, const std::string& recipe, bool json) 
   std::vector<std::string> names;
   for (const Explained& topic : explained("topics")) names.push_back(topic.name);
   for (const Verb& verb : verbs()) {
-    const bool known = std::ranges::find(names, verb.name) != names.end();
+    const bool known = contains(names, verb.name);
     if (!known && std::string(verb.name) != "help") names.emplace_back(verb.name);
   }
   const std::string hint = did_you_mean(name, names);

@@ -158,7 +158,7 @@ std::vector<int64_t> weights_of(const std::vector<int64_t>& chosen,
   }
   if (chosen.empty()) return weights;
   for (size_t label = 0; label < classes; ++label) {
-    const bool wanted = std::ranges::count(chosen, static_cast<int64_t>(label)) > 0;
+    const bool wanted = contains(chosen, static_cast<int64_t>(label));
     weights[label] = wanted ? std::max<int64_t>(weights[label], 1) : 0;
   }
   return weights;

@@ -179,7 +179,7 @@ std::vector<double> parse_lengths(const std::string& text) {
            "0.2886, that of the plain mean of all weights",
            text,
            trim(part));
-    if (std::ranges::find(lengths, *length) == lengths.end()) lengths.push_back(*length);
+    if (!contains(lengths, *length)) lengths.push_back(*length);
   }
   return lengths;
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 
 #include "config/resolve.h"
 #include "config/schema.h"
@@ -30,7 +29,7 @@ void check_forced_keys(const Config& config) {
   std::vector<std::string> known = {"all", "data"};
   for (const Key& key : config.schema()) known.push_back(key.path);
   for (const std::string& part : split(config.read<RunOptions>().force, ',')) {
-    if (part.empty() || std::ranges::find(known, part) != known.end()) continue;
+    if (part.empty() || contains(known, part)) continue;
     fail(Exit::kUsage,
          "--force {}: no such key; keys of the configuration, data and all are allowed{}",
          part,
@@ -159,8 +158,8 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
       choose_backend(dist.backend, on_gpu, /*nccl_built=*/elsewhere || !cuda_library().empty());
   if (!planned) need_connections(launch);
   const RecipeFacts& recipe = find_recipe_facts(text_of(launch.config.get("recipe")));
-  const auto train = launch.config.read<TrainOptions>();
-  const int64_t group = recipe.group(launch.config);
+  auto train = launch.config.read<TrainOptions>();
+  const int64_t group = train.together = recipe.group(launch.config);
   const BatchPlan plan = plan_batch(
       train,
       launch.world.ranks.world,
@@ -170,6 +169,8 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
     plan_player(
         plan, player, Value<std::optional<int64_t>>::from_text(text_of(config.get(key))).value());
   }
+  if (recipe.schedule != nullptr)
+    check_stages(train, launch.config, recipe.schedule(launch.config), launch.world.ranks.world);
   check_metric_options(
       config.read<MetricsOptions>(), config.read<SaveOptions>(), config.read<DataOptions>().path);
   models_kept(config.read<ModelOptions>(), config.read<SaveOptions>());
@@ -273,10 +274,11 @@ std::string threads_text(const Launch& launch) {
 }  // namespace
 
 int dry_run(const Launch& launch, Shown shown) {
-  const auto train = launch.config.read<TrainOptions>();
   const auto save = launch.config.read<SaveOptions>();
-  const BatchPlan plan = plan_batch(train, launch.world.ranks.world);
   const RecipeFacts& recipe = find_recipe_facts(text_of(launch.config.get("recipe")));
+  auto train = launch.config.read<TrainOptions>();
+  train.together = recipe.group(launch.config);
+  const BatchPlan plan = plan_batch(train, launch.world.ranks.world);
   const Schedule schedule = recipe.schedule ? recipe.schedule(launch.config) : Schedule();
   const std::vector<StagePlan> stages = plan_stages(train, schedule, plan.world);
   const int64_t iterations = schedule.empty() ? (train.kimg.images + train.batch - 1) / train.batch

@@ -21,7 +21,7 @@ void check_flag_names(const Options& options, const std::vector<std::string>& wo
   for (const std::string& name : options.flag_names()) known.push_back(name);
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
-    if (!starts_with(name, "--") || std::ranges::find(known, name) != known.end()) continue;
+    if (!starts_with(name, "--") || contains(known, name)) continue;
     fail(Exit::kUsage, "unknown flag {}{}", name, did_you_mean(name, known));
   }
 }
@@ -45,7 +45,7 @@ std::vector<std::string> without_flag(const std::vector<std::string>& words,
   std::vector<std::string> kept;
   for (size_t i = 0; i < words.size(); ++i) {
     const size_t equals = words[i].find('=');
-    if (std::ranges::count(names, words[i].substr(0, equals)) == 0) {
+    if (!contains(names, words[i].substr(0, equals))) {
       kept.push_back(words[i]);
     } else if (equals == std::string::npos) {
       ++i;

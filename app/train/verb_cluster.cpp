@@ -231,7 +231,7 @@ std::vector<std::string> values_of_elsewhere(const Config& config) {
     const std::string& origin = config.origin(key.path);
     const std::string value = text_of(config.get(key.path));
     const bool built_in = starts_with(origin, "preset ") &&
-                          (origin == "preset " || std::ranges::count(names, origin.substr(7)) > 0);
+                          (origin == "preset " || contains(names, origin.substr(7)));
     if (origin == "default" || built_in || starts_with(origin, "flag ")) continue;
     if (key.path == "preset" && value.empty()) continue;
     const bool is_preset = key.path == "preset";
@@ -278,6 +278,28 @@ std::string decide_run_folder(PodJob& job, const Config& config) {
   return run.string();
 }
 
+// Whether the name is that of a file of pictures; a folder may have a dot in its name, too.
+bool is_data_file(const fs::path& path) {
+  const std::string ending = lower(path.extension().string());
+  for (const char* known : {".zip",
+                            ".tar",
+                            ".tgz",
+                            ".gz",
+                            ".zst",
+                            ".xz",
+                            ".bz2",
+                            ".npy",
+                            ".mdb",
+                            ".idx",
+                            ".bin",
+                            ".h5",
+                            ".tfrecord",
+                            ".tfrecords"}) {
+    if (ending == known) return true;
+  }
+  return false;
+}
+
 // The folder of the pictures in a pod, where a volume has them.
 void decide_data_folder(PodJob& job, const Config& config) {
   const std::string data = text_of(config.get("data.path"));
@@ -298,9 +320,16 @@ void decide_data_folder(PodJob& job, const Config& config) {
          job.data_claim,
          built_in ? data : full.string());
   }
-  const bool is_file = full.has_extension() && full.parent_path() != full.root_path();
+  const bool is_file = is_data_file(full) && full.parent_path() != full.root_path();
   job.data_mount = (is_file ? full.parent_path() : full).string();
   check_mount("--data " + data, job.data_mount, "/data");
+  if (full.has_extension()) {
+    info("data    --data-claim {} is mounted at {}, since {} is taken for a {}",
+         job.data_claim,
+         job.data_mount,
+         full.string(),
+         is_file ? "file" : "folder");
+  }
 }
 
 // Returns the run folder.

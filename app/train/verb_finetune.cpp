@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -240,7 +239,7 @@ void choose(const FinetuneFlags& flags,
   // The metric that decides is measured, whatever the user has measured beside it.
   std::vector<std::string> names =
       metric_names(config.read<MetricsOptions>(), config.read<SaveOptions>());
-  if (std::ranges::find(names, flags.by) != names.end()) return;
+  if (contains(names, flags.by)) return;
   names.push_back(flags.by);
   plan.lay_over("metrics.names=" + join(names, ","));
 }
@@ -306,7 +305,7 @@ int race_for_gamma(PlannedRace& planned, Finetuning& state, Children& children) 
   if (stop != 0) return stop;
   const Candidate& winner = winner_of(planned.race).candidate;
   info("race    {} is left", winner.text());
-  if (std::ranges::count(planned.site.more, "--nproc") > 0) {
+  if (contains(planned.site.more, "--nproc")) {
     info(
         "race    it goes on with one GPU, as it raced; --nproc behind -- takes more for all of it");
     state.words.insert(state.words.end(), {"--nproc", "1"});

@@ -41,6 +41,7 @@ struct LaunchFlags {
   std::string grace = "30s";
   LaunchOptions launch;
   Program program;
+  bool run_is_named = false;  // by --run-id
   std::string log_dir;
 };
 
@@ -104,11 +105,11 @@ bool takes_next(const std::string& flag, const std::vector<FlagDescription>& own
   std::string name = flag;
   std::replace(name.begin() + 2, name.end(), '_', '-');
   for (const FlagDescription& one : own) {
-    if (std::ranges::count(one.names, name) > 0) return !one.value.empty();
+    if (contains(one.names, name)) return !one.value.empty();
   }
   for (const Habit& habit : habits_of_verb("launch")) {
     const std::vector<std::string> names = split(habit.names, ',');
-    if (std::ranges::count(names, name) > 0) return habit.has_value;
+    if (contains(names, name)) return habit.has_value;
   }
   return false;
 }
@@ -170,15 +171,10 @@ int64_t nodes_of(const std::string& text) {
 }
 
 // Where the nodes meet, with torchrun's defaults.
-void decide_meeting(LaunchFlags& flags, bool numbered) {
+void decide_meeting(LaunchFlags& flags) {
   LaunchOptions& launch = flags.launch;
   if (launch.nnodes == 1) return;
   if (!flags.rdzv_endpoint.empty()) {
-    if (!numbered) {
-      fail(Exit::kUsage,
-           "--rdzv-endpoint {}: nodes are numbered here: give each its --node-rank, 0 on that host",
-           flags.rdzv_endpoint);
-    }
     const size_t colon = flags.rdzv_endpoint.rfind(':');
     launch.master_addr = flags.rdzv_endpoint.substr(0, colon);
     if (colon != std::string::npos)
@@ -229,9 +225,14 @@ void decide_words(LaunchFlags& flags) {
   }
   Program& program = flags.program;
   if (flags.pass_local_rank) {
-    const auto here = std::ranges::find(words, first) + 1;
+    // Behind the script, also where the user has named the interpreter.
+    const auto script =
+        std::ranges::find_if(words, [](const std::string& word) { return ends_with(word, ".py"); });
+    const bool by_hand = !python && script != words.end();
+    const auto here = (by_hand ? script : std::ranges::find(words, first)) + 1;
     program.local_rank_at = static_cast<size_t>(here - words.begin());
-    words.insert(here, local_rank_flag(python && !flags.module ? first : ""));
+    const std::string file = by_hand ? *script : python && !flags.module ? first : "";
+    words.insert(here, local_rank_flag(file));
   }
   program.words = words;
 }
@@ -253,8 +254,13 @@ void say_start(const LaunchFlags& flags, const World& world) {
          threads_per_rank(flags.launch, current_environment(), ranks.local_world),
          counted(ranks.local_world, "rank"));
   }
-  if (!flags.log_dir.empty())
-    info("logs    {}/{}/0/rank<k>.out and .err", flags.log_dir, flags.program.run_id);
+  if (flags.log_dir.empty()) return;
+  // The run has the name that node 0 gives it, which is not known here yet.
+  const bool named = world.ranks.node_rank == 0 || flags.run_is_named;
+  info("logs    {}/{}/0/rank<k>.out and .err{}",
+       flags.log_dir,
+       named ? flags.program.run_id : "RUN",
+       named ? "" : ", where RUN is what node 0 says");
 }
 
 // Throws UserError(kDisk) if output of the ranks was lost because a disk is full.
@@ -279,22 +285,26 @@ int supervise(LaunchFlags& flags, const World& world) {
     if (end.died) std::filesystem::remove_all(scratch.path(), none);
   };
   const ResumeHint nothing = [](const std::string&) { return std::string(); };
-  const int code = launch({.world = world,
-                           .options = flags.launch,
-                           .request_json = "",
-                           .load = nullptr,
-                           .resume_hint = nothing,
-                           .record = record,
-                           .program = &flags.program})
-                       .code;
-  if (code == 0) check_all_written();
-  return code;
+  const WorldEnd end = launch({.world = world,
+                               .options = flags.launch,
+                               .request_json = "",
+                               .load = nullptr,
+                               .resume_hint = nothing,
+                               .record = record,
+                               .program = &flags.program});
+  if (end.code != 0) return end.code;
+  check_all_written();
+  if (!end.unwritten.empty())
+    fail(Exit::kDisk, "{}; later text is not in that file", end.unwritten);
+  return end.code;
 }
 
 // A task of srun, mpirun or torchrun is a rank itself, under that launcher's supervision.
 [[noreturn]] void become_rank(const LaunchFlags& flags, const World& world) {
   if (!flags.log_dir.empty())
     fail(Exit::kUsage, "--log-dir: each task is a rank here; its launcher says where output goes");
+  if (const auto note = no_restarts_text(world, flags.launch.max_restarts); !note.empty())
+    warn("{}", note);
   RankContext context;
   context.rendezvous = {world.ranks, {reachable_master(world), world.master.port}};
   context.threads = threads_per_rank(flags.launch, current_environment(), world.ranks.local_world);
@@ -315,19 +325,26 @@ int run_launch(std::vector<std::string> arguments) {
   const int64_t gpus = visible_gpus(current_environment(), look_at_driver()).count;
   launch.nproc = ranks_of(flags.nproc, gpus);
   launch.nnodes = nodes_of(flags.nnodes);
-  decide_meeting(flags, options.given("--node-rank"));
+  decide_meeting(flags);
   launch.grace.seconds = seconds_of("--grace", flags.grace);
   launch.patience.meeting = seconds_of("--timeout", flags.timeout);
   launch.hang_timeout.seconds = 0;  // programs give no signs of life
   Program& program = flags.program;
   program.log_dir = flags.log_dir;
   program.max_restarts = launch.max_restarts;
-  if (program.run_id.empty()) program.run_id = new_run_id();
+  flags.run_is_named = !program.run_id.empty();
+  if (!flags.run_is_named) program.run_id = new_run_id();
   if (!is_run_id(program.run_id))
     fail(Exit::kUsage, "--run-id {}: a name without / is expected", program.run_id);
   const bool placed = launch.nproc || options.given("--nnodes") || options.given("--node-rank") ||
                       !launch.master_addr.empty() || launch.master_port != 0;
   const World world = detect_world(launch, placed, current_environment(), gpus);
+  const bool numbered = world.source != "local" || options.given("--node-rank");
+  if (launch.nnodes > 1 && !flags.rdzv_endpoint.empty() && !numbered) {
+    fail(Exit::kUsage,
+         "--rdzv-endpoint {}: nodes are numbered here: give each its --node-rank, 0 on that host",
+         flags.rdzv_endpoint);
+  }
   if (world.least_nodes) nodes_of(environment_variable("PET_NNODES"));
   if (world.role == World::Role::kWorker) become_rank(flags, world);
   if (gpus > 0 && world.ranks.local_world > gpus)
@@ -362,8 +379,7 @@ int run_join(JoinRequest& request, Options&) {
          "take part in",
          request.where);
   }
-  std::string host = request.where.substr(0, colon);
-  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const std::string host = without_brackets(request.where.substr(0, colon));
   const auto timeout = parse_duration(request.timeout);
   if (!timeout) fail(Exit::kUsage, "--timeout {}: a time such as 30s or 5m", request.timeout);
   const std::string secret = job_secret(current_environment());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
 
 #include "command/flags.h"
@@ -151,7 +150,7 @@ std::vector<Tried> full_tries(const RaceWish& wish, const Config& config) {
 std::string names_with(const std::string& metric, const Config& config) {
   std::vector<std::string> names =
       metric_names(config.read<MetricsOptions>(), config.read<SaveOptions>());
-  if (std::ranges::find(names, metric) == names.end()) names.push_back(metric);
+  if (!contains(names, metric)) names.push_back(metric);
   return join(names, ",");
 }
 

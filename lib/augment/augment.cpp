@@ -308,6 +308,7 @@ Ada::Ada(const AdaOptions& options,
                 at::TensorOptions().device(pictures.device).dtype(at::kDouble)};
   } else if (options_.mode == Augmentation::kFixed) {
     fixed_p_ = options.p.at(0);
+    constant_p_ = strength_.p().clone();
   }
 }
 

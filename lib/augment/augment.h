@@ -109,7 +109,11 @@ class Ada {
   at::Tensor operator()(const at::Tensor& x, const DrawKey& key, const Samples& samples) const;
 
   // The present strength, [] float64 on the device; 0 with DiffAugment, which has none.
-  const at::Tensor& p() const { return fixed_p_.moves() ? fixed_p_.value() : strength_.p(); }
+  const at::Tensor& p() const {
+    return constant_p_.defined() ? constant_p_
+           : fixed_p_.moves()    ? fixed_p_.value()
+                                 : strength_.p();
+  }
   // The strength that follows a schedule; a constant where none does.
   DeviceNumber& number() { return fixed_p_; }
   AdaptiveStrength& strength() { return strength_; }
@@ -126,7 +130,8 @@ class Ada {
   AugmentOptions transforms_;
   AugmentChoice<AugmentMode> choice_;
   AdaptiveStrength strength_;
-  DeviceNumber fixed_p_;  // of a strength that follows a schedule
+  DeviceNumber fixed_p_;   // of a strength that follows a schedule
+  at::Tensor constant_p_;  // of one that never changes, whatever a state says
 };
 
 }  // namespace gantrain

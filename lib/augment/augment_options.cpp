@@ -103,11 +103,6 @@ Json Value<DiffPolicy>::to_json(const DiffPolicy& value) {
 
 namespace {
 
-// Whether a user has said it, and not what follows from another key.
-bool said_by_user(const Config& config, const char* key) {
-  return config.given(key) && !starts_with(config.origin(key), "auto ");
-}
-
 // The mode of ADA that a user has given decides where augment.mode comes from a preset.
 void follow_ada(Config& config) {
   const std::string wanted = config.get("ada.mode") == "none" ? "off" : "ada";
@@ -125,9 +120,9 @@ void choose_augmentation(Config& config) {
          text_of(policy),
          text_of(mode));
   if (!config.has("ada.mode")) return;
-  const bool ada_given = said_by_user(config, "ada.mode");
+  const bool ada_given = config.said_by_user("ada.mode");
   const bool ada_on = config.get("ada.mode") != "none";
-  if (!said_by_user(config, "augment.mode")) {
+  if (!config.said_by_user("augment.mode")) {
     if (ada_given) follow_ada(config);
   } else if (mode == "ada") {
     if (!ada_on && !ada_given) config.set("ada.mode", "ada", "auto (augment.mode)");

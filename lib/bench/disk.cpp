@@ -375,6 +375,8 @@ int bench_data(const BenchDataRequest& request) {
 }
 
 int bench_save(const BenchSaveRequest& request, FindRecipe find_recipe) {
+  if (!fs::is_directory(request.folder))
+    fail(Exit::kDisk, "--folder {}: there is no such folder", request.folder);
   make_writable_folder(request.folder);
   Json result = {{"bench", "save"}, {"about", request.about}, {"load", {load_average()}}};
   fmt::print("{}; floor: as many bytes written and flushed to the same disk; load {:.1f}\n",

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "util/system.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -32,9 +33,7 @@ constexpr std::array<std::string_view, 11> kProducts = {"gantrain::convolution",
                                                         "aten::addmv",
                                                         "aten::mv"};
 
-bool is_product(std::string_view name) {
-  return std::find(kProducts.begin(), kProducts.end(), name) != kProducts.end();
-}
+bool is_product(std::string_view name) { return contains(kProducts, name); }
 
 // A call that has begun. `entered` is the time before the recording of its beginning and `started`
 // the time after: what recording costs is nobody's self time.

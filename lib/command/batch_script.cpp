@@ -124,6 +124,16 @@ std::string directives(const BatchJob& job) {
   return text;
 }
 
+// The folder as a pattern of compgen, which reads quoted words as patterns, too.
+std::string as_pattern(const std::string& folder) {
+  std::string pattern;
+  for (const char c : folder) {
+    if (std::string_view("[]*?\\").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern;
+}
+
 // What the script says of --resume, and the lines before srun that this needs.
 struct Resume {
   std::string lines;
@@ -136,7 +146,7 @@ Resume resume_of(const BatchJob& job) {
                       "resume={}\n"
                       "if compgen -G {}/'state-*.pt' >/dev/null; then resume=auto; fi\n",
                       shell_quote(job.resume),
-                      shell_quote(job.run_dir)),
+                      shell_quote(as_pattern(job.run_dir))),
           "\"$resume\""};
 }
 
@@ -187,7 +197,7 @@ std::string batch_script(const BatchJob& job) {
                         {"gantrain", shell_quote(job.program)},
                         {"requeues", std::to_string(job.requeues)},
                         {"resume", resume.lines},
-                        {"run", shell_quote(job.run_dir)},
+                        {"run", shell_quote(as_pattern(job.run_dir))},
                         {"step", step(job, resume.word)}});
 }
 

@@ -151,15 +151,13 @@ class Translator {
   }
 
  private:
-  bool is_known(const std::string& name) const {
-    return std::ranges::find(known_, name) != known_.end();
-  }
+  bool is_known(const std::string& name) const { return contains(known_, name); }
 
   // Takes the word after the flag, if that is one of these.
   bool join_switch(const std::string& name, const std::vector<std::string>& values) {
     if (at_ + 1 >= words_.size()) return false;
     const std::string value = words_[at_ + 1];
-    if (std::ranges::find(values, lower(value)) == values.end()) return false;
+    if (!contains(values, lower(value))) return false;
     out_.arguments.push_back(name + "=" + lower(value));
     ++at_;
     return true;

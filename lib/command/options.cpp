@@ -120,7 +120,7 @@ std::string command_line() {
 void check_word(const std::string& flag,
                 const std::string& word,
                 const std::vector<std::string>& allowed) {
-  if (std::ranges::find(allowed, word) != allowed.end()) return;
+  if (contains(allowed, word)) return;
   fail(Exit::kUsage,
        "{} {}: allowed: {}{}",
        flag,
@@ -178,11 +178,8 @@ void check_folder_of(const std::string& flag, const std::string& file) {
     fail(Exit::kDisk, "{} {}: there is no folder {}", flag, file, folder.string());
   if (std::filesystem::is_directory(file, error))
     fail(Exit::kUsage, "{} {}: a folder; name a file", flag, file);
-  const bool device =
-      starts_with(file, "/dev/") ||  // written in place
-      (std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error));
   const std::string there = folder.empty() ? "." : folder.string();
-  if (!device && ::access(there.c_str(), W_OK | X_OK) != 0)
+  if (!is_written_in_place(file) && ::access(there.c_str(), W_OK | X_OK) != 0)
     fail(Exit::kDisk, "{} {}: {} cannot be written: {}", flag, file, there, errno_text());
 }
 
@@ -295,8 +292,7 @@ void Options::refuse(const std::string& argument) const {
          help);
   }
   const std::vector<std::string> of_training = training_flag_names();
-  const bool known_there =
-      word == "-v" || std::ranges::find(of_training, word) != of_training.end();
+  const bool known_there = word == "-v" || contains(of_training, word);
   if (!training && known_there)
     fail(Exit::kUsage,
          "{} is a flag of the training, not of {}; {} shows its flags",

@@ -25,7 +25,7 @@ std::string container_name(const PodJob& job) {
 bool is_special_word(const std::string& text) {
   static const std::vector<std::string> words = {
       "y", "n", "yes", "no", "on", "off", "true", "false", "null"};
-  return std::ranges::find(words, lower(text)) != words.end();
+  return contains(words, lower(text));
 }
 
 // Whether the text means itself wherever it stands: a word, a path, an image, a flag.
@@ -134,8 +134,7 @@ void check_job_name(const PodJob& job) {
 void check_quantity(const std::string& flag, const std::string& text) {
   const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
   static const std::vector<std::string> units = {"", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"};
-  const bool fits =
-      end > 0 && end < 16 && std::ranges::find(units, text.substr(end)) != units.end();
+  const bool fits = end > 0 && end < 16 && contains(units, text.substr(end));
   if (!fits || text.find_first_not_of('0') == end)
     fail(Exit::kUsage, "{} {}: a size such as 64Gi is needed", flag, shell_quote(text));
 }

@@ -183,6 +183,10 @@ bool Config::given(const std::string& path) const {
   return from != "default" && !starts_with(from, "preset ");
 }
 
+bool Config::said_by_user(const std::string& path) const {
+  return given(path) && !starts_with(origin(path), "auto ");
+}
+
 Json Config::to_json() const {
   Json values = Json::object();
   for (const Key& key : schema_) {

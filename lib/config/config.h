@@ -33,6 +33,8 @@ class Config {
   const std::string& origin(const std::string& path) const;
   // Whether a file, the environment or a flag gave the value, and not a default or a preset.
   bool given(const std::string& path) const;
+  // Likewise, where it does not follow from another key: its origin does not begin with "auto".
+  bool said_by_user(const std::string& path) const;
 
   // Reads the struct whose keys were added under its section, or under another prefix.
   template <class Options>

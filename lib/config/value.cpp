@@ -55,6 +55,10 @@ bool is_bounded_json(std::string_view text, int64_t most_names) {
   return true;
 }
 
+std::string json_line(const Json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
 std::optional<bool> Value<bool>::from_text(std::string_view text) {
   const std::string word = lower(text);
   if (word == "on" || word == "true" || word == "yes" || word == "1") return true;

@@ -30,6 +30,9 @@ AnyJson parse_foreign(std::string_view text) {
   return AnyJson::parse(text, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
 }
 
+// JSON as one line of text. Bytes that are not UTF-8, as names of files may have, are replaced.
+std::string json_line(const Json& json);
+
 // Value<T> turns text into a T and a T into JSON, for every type that an options struct may hold.
 // JSON that is not a string is read through its text, so 25000, "25000" and "25M" are one Kimg.
 //   type()        what help prints

@@ -186,8 +186,7 @@ BlockScope::BlockScope(std::string_view name) {
   if (!now.block.empty()) now.block += '.';
   now.block += name;
   const std::vector<std::string>& kept = now.precision->keep_float32;
-  if (std::find(kept.begin(), kept.end(), now.block) != kept.end())
-    kept_.emplace("precision.keep_float32");
+  if (contains(kept, now.block)) kept_.emplace("precision.keep_float32");
 }
 
 BlockScope::~BlockScope() {
@@ -199,8 +198,7 @@ void note_computed(at::ScalarType type, const char* why) {
   if (now.seen == nullptr) return;
   if (now.island != nullptr) why = now.island;
   const Computed one{now.block, type, why == nullptr ? "" : why};
-  if (std::find(now.seen->begin(), now.seen->end(), one) == now.seen->end())
-    now.seen->push_back(one);
+  if (!contains(*now.seen, one)) now.seen->push_back(one);
 }
 
 }  // namespace gantrain

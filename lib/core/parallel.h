@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 
 namespace gantrain {
 
@@ -20,5 +22,44 @@ void parallel_for(int64_t begin,
 // times a second, whether this thread gets a core when it wants one; while it does not, because
 // other programs compute, idle threads sleep at once.
 void use_threads(int64_t threads);
+
+// Decides whether idle threads should leave their cores to others.
+class BusyMachine {
+ public:
+  // `waited`: the share of the last quarter of a second that the computing thread waited for a
+  // core. True from the first share above kBusy on, until kCalmTimes shares in a row are below
+  // kCalm.
+  bool observe(double waited);
+
+  static constexpr double kBusy = 0.2, kCalm = 0.05;
+  static constexpr int64_t kCalmTimes = 8;
+
+ private:
+  bool busy_ = false;
+  int64_t calm_ = 0;
+};
+
+// How long a thread of this process has waited for a core since it began, in nanoseconds; nothing
+// where the kernel does not tell (/proc/self/task/ID/schedstat).
+std::optional<int64_t> core_wait_ns(int64_t thread_id);
+
+// While one lives, GNU OpenMP has more threads than there are cores, and then lets idle ones spin
+// for some 20 us only before they sleep; without one, as long as GOMP_SPINCOUNT says. The library
+// offers no other way to change this while it runs. The surplus threads sleep.
+class SurplusThreads {
+ public:
+  SurplusThreads();
+  ~SurplusThreads();
+  SurplusThreads(const SurplusThreads&) = delete;
+  SurplusThreads& operator=(const SurplusThreads&) = delete;
+
+ private:
+  struct Team;
+  std::unique_ptr<Team> team_;
+};
+
+// Lets idle threads sleep at once while that thread of this process waits for a core that another
+// program has, and looks four times a second. Returns only where the kernel does not tell.
+void leave_busy_cores(int64_t thread_id);
 
 }  // namespace gantrain

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/pickle.h"
 
-#include <algorithm>
 #include <bit>
 #include <initializer_list>
 #include <unordered_map>
@@ -194,8 +193,7 @@ class Machine {
   void extend_top(const std::vector<const PickleValue*>& items,
                   std::initializer_list<PickleKind> kinds) {
     std::vector<const PickleValue*>& target = top()->items;
-    if (std::find(kinds.begin(), kinds.end(), top()->kind) == kinds.end())
-      bad("items are given to {}", top()->describe());
+    if (!contains(kinds, top()->kind)) bad("items are given to {}", top()->describe());
     target.insert(target.end(), items.begin(), items.end());
   }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -210,9 +209,7 @@ std::string PickleValue::describe() const {
   return kNames[static_cast<size_t>(kind)];
 }
 
-bool is_plain_global(std::string_view name) {
-  return std::find(kPlain.begin(), kPlain.end(), name) != kPlain.end();
-}
+bool is_plain_global(std::string_view name) { return contains(kPlain, name); }
 
 std::string evaluate_plain(PickleValue& object, std::deque<std::string>& texts) {
   const std::string_view name = object.text;

@@ -421,9 +421,7 @@ class Packing {
     const std::vector<std::string>& names = numbers ? vectors.names : found_.labels.names;
     if (!names.empty()) {
       const Json json = names;
-      text += fmt::format(", \"{}\": {}",
-                          numbers ? "attributes" : "classes",
-                          json.dump(-1, ' ', false, Json::error_handler_t::replace));
+      text += fmt::format(", \"{}\": {}", numbers ? "attributes" : "classes", json_line(json));
     }
     return text + "}";
   }

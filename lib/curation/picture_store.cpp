@@ -80,7 +80,7 @@ constexpr double kFlushSeconds = 1;
 std::string line_of(const PackedPicture& p) {
   const Json line = {p.label, p.bytes, p.checksum, p.bad};
   // Names of files need not be UTF-8.
-  return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_line(line) + "\n";
 }
 
 std::optional<PackedPicture> read_line(const std::string& line) {

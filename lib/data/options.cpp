@@ -20,7 +20,7 @@ std::string without_endings(std::filesystem::path name) {
   for (const auto& endings : {std::vector<std::string>{".gz", ".zst", ".xz", ".bz2"},
                               std::vector<std::string>{".zip", ".tar", ".tgz"}}) {
     const std::string ending = lower(name.extension().string());
-    if (std::ranges::find(endings, ending) != endings.end()) name = name.stem();
+    if (contains(endings, ending)) name = name.stem();
   }
   return name.string();
 }

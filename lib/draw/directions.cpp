@@ -15,6 +15,7 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/text.h"
 #include "util/wording.h"
 
 namespace gantrain {
@@ -291,9 +292,7 @@ Json to_json(const Directions& directions) {
 Directions load_directions(const std::filesystem::path& npz) {
   const std::string file = npz.string();
   const std::vector<std::string> names = npz_names(npz);
-  const auto has = [&](const char* name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
+  const auto has = [&](const char* name) { return contains(names, name); };
   Directions all;
   all.vectors = load_npz(npz, "directions");
   if (all.vectors.dim() != 2) {

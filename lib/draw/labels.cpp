@@ -25,7 +25,7 @@ constexpr size_t kNamed = 6;  // classes that a message names
 std::vector<int64_t> without_repeats(const std::vector<int64_t>& labels) {
   std::vector<int64_t> once;
   for (const int64_t label : labels) {
-    if (std::find(once.begin(), once.end(), label) == once.end()) once.push_back(label);
+    if (!contains(once, label)) once.push_back(label);
   }
   return once;
 }
@@ -74,7 +74,7 @@ class LabelRows {
         places_[i] = found - known.begin();
       } else if (place && *place >= 0 && *place < static_cast<int64_t>(numbers_)) {
         places_[i] = *place;
-      } else if (std::ranges::count(kOthers, lower(header[i])) > 0) {
+      } else if (contains(kOthers, lower(header[i]))) {
         places_[i] = -1;
       } else {
         fail(

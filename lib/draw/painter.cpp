@@ -167,7 +167,7 @@ void Painter::read_level(const ModelRequest& request) {
   }
   synthesis_.alpha = request.alpha.value_or(synthesis_.alpha);
   synthesis_.level = request.level.value_or(synthesis_.level);
-  if (synthesis_.level != 0 && std::count(levels.begin(), levels.end(), synthesis_.level) == 0) {
+  if (synthesis_.level != 0 && !contains(levels, synthesis_.level)) {
     fail(Exit::kUsage,
          "--level {}: {} has stages of {} pixels",
          synthesis_.level,

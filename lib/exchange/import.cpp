@@ -61,7 +61,7 @@ LoadedModel load_generator(const fs::path& file, const RecipeTable& recipes) {
   loaded.level = read_number<int64_t>(loaded, path, "gantrain.level");
   loaded.alpha = read_number<double>(loaded, path, "gantrain.alpha");
   const std::vector<int64_t> levels = loaded.generator->levels();
-  if (loaded.level && std::ranges::find(levels, *loaded.level) == levels.end())
+  if (loaded.level && !contains(levels, *loaded.level))
     refuse_file(path, "gantrain.level = {}: this generator has no such stage", *loaded.level);
   if (loaded.alpha && !(*loaded.alpha >= 0 && *loaded.alpha <= 1))
     refuse_file(path, "gantrain.alpha = {}: 0 to 1 is allowed", *loaded.alpha);
@@ -136,7 +136,7 @@ ModelContent read_foreign(const std::string& input,
   for (const RecipeRow& row : recipes) {
     if (row.pickled != nullptr) known.push_back(row.facts.name);
   }
-  if (!recipe.empty() && std::find(known.begin(), known.end(), recipe) == known.end()) {
+  if (!recipe.empty() && !contains(known, recipe)) {
     const std::string last = known.empty() ? "none" : known.back();
     if (!known.empty()) known.pop_back();
     refuse_file(input,

@@ -254,7 +254,7 @@ class Reader {
     std::vector<const PickledForm*> right;
     for (const PickledForm* form : forms_) {
       const std::vector<std::string>& classes = form->classes;
-      if (std::find(classes.begin(), classes.end(), name) != classes.end()) right.push_back(form);
+      if (contains(classes, name)) right.push_back(form);
     }
     if (right.empty()) bad("{} is of class {}; {}", generator.name, name, kSupported);
     const PickleValue* below = generator.state->find("_modules");

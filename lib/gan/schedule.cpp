@@ -11,6 +11,26 @@
 
 namespace gantrain {
 
+double rate_factor(const std::string& rule, double ratio) {
+  if (rule == "none") return 1;
+  return rule == "linear" ? ratio : std::sqrt(ratio);
+}
+
+bool scale_rates(Config& config, double ratio) {
+  const std::string rule = text_of(config.get("train.lr_scale"));
+  const double factor = rate_factor(rule, ratio);
+  bool scales = false;
+  for (const Key& key : config.schema()) {
+    if (rule == "none" || !ends_with(key.path, ".lr") || config.given(key.path)) continue;
+    const auto rate = Value<Scheduled>::from_text(text_of(config.get(key.path))).value();
+    config.set(key.path,
+               Value<Scheduled>::to_json(scaled(rate, factor)),
+               fmt::format("--lr-scale {} (x {})", rule, shortest(factor)));
+    scales = true;
+  }
+  return scales;
+}
+
 SizeTable parse_size_table(const std::string& text, const std::string& key) {
   SizeTable table;
   for (const std::string& part : split(text, ',')) {
@@ -154,6 +174,39 @@ SizeTable table_of(const Config& config, const std::string& key, const std::stri
   return parse_size_table(is_auto(config, key) ? automatic : text_of(config.get(key)), key);
 }
 
+// Whether the command gives the value, which then goes before what a file gives.
+bool is_of_the_command(const Config& config, const std::string& key) {
+  return starts_with(config.origin(key), "flag") || starts_with(config.origin(key), "env");
+}
+
+// Whether train.batch, which the user has given, decides about a table.
+bool yields_to_batch(const Config& config, const std::string& key) {
+  return !config.said_by_user(key) ||
+         (is_of_the_command(config, "train.batch") && !is_of_the_command(config, key));
+}
+
+bool differs_from(const SizeTable& table, int64_t batch) {
+  return std::ranges::any_of(
+      table, [batch](const auto& row) { return row.second != static_cast<double>(batch); });
+}
+
+// Whether the batch of all stages is train.batch, which the user has given. Where files give both,
+// as config.json does, the table goes first. Throws UserError(kUsage) where the command gives both.
+bool decides(const Config& config, const SizeTable& table) {
+  if (!config.said_by_user("train.batch")) return false;
+  if (yields_to_batch(config, "schedule.batch")) return true;
+  const auto batch = config.get("train.batch").get<int64_t>();
+  if (is_of_the_command(config, "train.batch") && differs_from(table, batch)) {
+    fail(Exit::kUsage,
+         "train.batch = {} ({}) and schedule.batch = {} ({}): give one of the two",
+         batch,
+         config.origin("train.batch"),
+         text_of(config.get("schedule.batch")),
+         config.origin("schedule.batch"));
+  }
+  return false;
+}
+
 // Scales the learning rates of a table of batches to the batch that the user has given.
 SizeTable scaled(const SizeTable& rates,
                  const SizeTable& table,
@@ -162,7 +215,7 @@ SizeTable scaled(const SizeTable& rates,
   SizeTable result;
   for (int64_t size = 4; size <= 1024; size *= 2) {
     const double ratio = static_cast<double>(batch) / value_of(table, size);
-    result[size] = value_of(rates, size) * (rule == "linear" ? ratio : std::sqrt(ratio));
+    result[size] = value_of(rates, size) * rate_factor(rule, ratio);
   }
   return result;
 }
@@ -181,18 +234,21 @@ std::vector<std::string> choose_schedule(Config& config,
       batch = static_cast<double>(cut_for(static_cast<int64_t>(batch), ranks));
   }
   const SizeTable rates = table_of(config, "schedule.lr_factor", row.lr_factor);
-  const bool own_batch = config.given("train.batch");
+  const bool own_batch = decides(config, batches);
   const std::string rule = text_of(config.get("train.lr_scale"));
-  if (own_batch && rule != "none" && is_free(config, "schedule.lr_factor")) {
-    const auto batch = config.get("train.batch").get<int64_t>();
+  const auto batch = own_batch ? config.get("train.batch").get<int64_t>() : 0;
+  if (own_batch && rule != "none" && yields_to_batch(config, "schedule.lr_factor")) {
     config.set("schedule.lr_factor",
                text_of_table(scaled(rates, batches, batch, rule)),
                "auto (--lr-scale " + rule + ")");
   } else if (is_auto(config, "schedule.lr_factor")) {
     config.set("schedule.lr_factor", text_of_table(rates), why);
   }
-  if (own_batch && is_free(config, "schedule.batch")) {
+  if (own_batch) {
     config.set("schedule.batch", text_of(config.get("train.batch")), "auto (train.batch)");
+    if (rule == "none" && differs_from(batches, batch))
+      lines.push_back(
+          fmt::format("batch   {} instead of {}: {}", batch, text_of_table(batches), kRatesStay));
   } else if (is_auto(config, "schedule.batch")) {
     config.set("schedule.batch", text_of_table(batches), why);
     lines.push_back(fmt::format("auto    schedule.batch {}, lr_factor {}: the table of {}",
@@ -245,7 +301,7 @@ int64_t level_of(const SynthesisOptions& options, const std::vector<int64_t>& le
   if (!(options.alpha >= 0 && options.alpha <= 1))
     fail(Exit::kUsage, "--alpha {}: 0 to 1 is allowed", options.alpha);
   if (options.level == 0) return levels.back();
-  if (std::find(levels.begin(), levels.end(), options.level) == levels.end()) {
+  if (!contains(levels, options.level)) {
     fail(Exit::kUsage,
          "--level {}: this generator's are {}",
          options.level,

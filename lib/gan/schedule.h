@@ -101,12 +101,22 @@ struct ScheduleRow {
 // rates for each.
 std::vector<ScheduleRow> karras_schedules(const std::array<std::string, 4>& lr_factors);
 
+// By what learning rates change with a batch that is `ratio` times as large (train.lr_scale: Goyal
+// et al. 2017 for "linear"; its root for "sqrt").
+double rate_factor(const std::string& rule, double ratio);
+// Scales the learning rates that nobody has given, as train.lr_scale says. Returns whether there
+// was one.
+bool scale_rates(Config& config, double ratio);
+// What is said of a changed batch where they do not.
+constexpr const char* kRatesStay = "learning rates stay (--lr-scale linear|sqrt scales them)";
+
 // Fills in schedule.batch, schedule.lr_factor and train.batch (the first stage's batch) for that
 // many ranks, where the user has not given them. If the user has given train.batch, this batch is
-// used in all stages, and train.lr_scale then scales each stage's learning rates. Batches become
-// multiples of the number of ranks, and multiples of 4 images per rank where they are that large
-// (the group of the minibatch standard deviation). Origins of chosen values begin with "auto";
-// values that already have such an origin stay. Returns lines that say what was chosen and why.
+// used in all stages, also where a file, but not the command, gives the table, and train.lr_scale
+// then scales each stage's learning rates. Batches become multiples of the number of ranks, and
+// multiples of 4 images per rank where they are that large (the group of the minibatch standard
+// deviation). Origins of chosen values begin with "auto"; values that already have such an origin
+// stay. Returns lines that say what was chosen and why.
 std::vector<std::string> choose_schedule(Config& config,
                                          int64_t ranks,
                                          const std::vector<ScheduleRow>& rows);

@@ -290,7 +290,7 @@ int64_t lasting_bytes(const TrainingStep& step) {
 int64_t metrics_bytes(const Config& config, int64_t channels) {
   const auto options = config.read<MetricsOptions>();
   const auto names = metric_names(options, config.read<SaveOptions>());
-  return std::ranges::count(names, "swd") > 0 ? swd_bytes(options.images, channels) : 0;
+  return contains(names, "swd") ? swd_bytes(options.images, channels) : 0;
 }
 
 // What a rank and all of them need at a time. Metrics are measured between iterations.

@@ -18,6 +18,7 @@ constexpr std::array<std::string_view, 3> names(DeviceKind) { return {"auto", "c
 // them, and `meeting`, which is dist.timeout.
 struct Patience {
   double after_failure = 2;     // from SIGTERM to SIGKILL after a rank has failed
+  double to_end_a_save = 30;    // likewise, where a rank writes a save
   double second_interrupt = 2;  // that ranks have left to save after a second Ctrl-C
   double first_restart = 1;     // before the first restart; each further pause is twice as long
   double meeting = 600;         // for the launchers of the other nodes to come

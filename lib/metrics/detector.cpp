@@ -5,7 +5,6 @@
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 #include <torch/script.h>
 
-#include <algorithm>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -62,7 +61,7 @@ Detector::Detector(const std::filesystem::path& file,
     impl_->module = torch::jit::load(hashed, device);
     impl_->module.eval();
   } catch (const std::exception& e) {
-    if (tells_of_lacking_memory(e)) throw;
+    if (tells_of_lacking_memory(e)) throw;  // then the file is not what is wrong
     fail(Exit::kInput,
          "{}: not a TorchScript file (torch.jit.script(network).save(FILE) writes one); pickles "
          "and state dicts cannot be run without their source",

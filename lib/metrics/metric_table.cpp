@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/metric_table.h"
 
-#include <algorithm>
-
 #include "util/error.h"
 #include "util/text.h"
 #include "util/wording.h"
@@ -31,7 +29,7 @@ const std::vector<MetricRow>& metric_table() {
     std::vector<MetricRow> rows;
     for (const auto& row : table_rows(metric_files().at("metrics.txt"), 4)) {
       const auto is = [words = split(row[2], ' ')](const char* word) {
-        return std::ranges::find(words, word) != words.end();
+        return contains(words, word);
       };
       rows.push_back({.name = row[0],
                       .help = row[3],
@@ -75,7 +73,7 @@ std::vector<std::string> parse_metrics(const std::string& where, const std::stri
            join(known, ", "),
            did_you_mean(name, known));
     }
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (!contains(names, name)) names.push_back(name);
   }
   return names;
 }

@@ -197,7 +197,7 @@ Json GeneratedPictures::recipe() const {
   if (how.trunc_cutoff) recipe["trunc_cutoff"] = *how.trunc_cutoff;
   if (generator_.has_noise()) recipe["noise"] = Value<NoiseMode>::to_json(how.noise);
   const std::vector<int64_t>& weights = options_.class_weights;
-  if (std::count(weights.begin(), weights.end(), 0) > 0) {
+  if (contains(weights, 0)) {
     recipe["fake_classes"] = Json::array();
     for (size_t label = 0; label < weights.size(); ++label) {
       if (weights[label] > 0) recipe["fake_classes"].push_back(label);

@@ -99,7 +99,7 @@ class TappedGraph {
         if (taps_[i] == *path) found_[i] = node->output();
         has_taps_inside = has_taps_inside || starts_with(taps_[i], *path + ".") || path->empty();
       }
-      if (!has_taps_inside || std::ranges::count(taps_, *path) > 0) continue;
+      if (!has_taps_inside || contains(taps_, *path)) continue;
       const auto type = node->input(0)->type()->cast<c10::ClassType>();
       jit::GraphFunction& callee = jit::toGraphFunction(type->getMethod(node->s(c10::attr::name)));
       // Not its optimised graph, in which no calls are left.
@@ -303,19 +303,6 @@ std::string reason_of_script(const std::string& whole) {
   return runtime.empty() ? last : runtime;
 }
 
-bool tells_of_lacking_memory(const std::exception& failure) {
-  const std::string text = lower(failure.what());
-  const std::array<const char*, 7> words{"out of memory",
-                                         "out of host memory",
-                                         "allocate memory",
-                                         "alloc_failed",
-                                         "memoryallocation",
-                                         "std::bad_alloc",
-                                         "storage size calculation overflowed"};
-  return std::ranges::any_of(
-      words, [&](const char* word) { return text.find(word) != std::string::npos; });
-}
-
 ScriptFeatures::~ScriptFeatures() = default;
 
 ScriptFeatures::ScriptFeatures(const Choice& choice)
@@ -329,7 +316,7 @@ ScriptFeatures::ScriptFeatures(const Choice& choice)
     program_->module = jit::load(hashed, choice.device);
     program_->module.eval();
   } catch (const std::exception& e) {
-    if (tells_of_lacking_memory(e)) throw;
+    if (tells_of_lacking_memory(e)) throw;  // then the file is not what is wrong
     program_->refuse(
         "no TorchScript that can be loaded on {}: {}", choice.device.str(), reason_of_failure(e));
   }

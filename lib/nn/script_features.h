@@ -20,9 +20,6 @@ bool is_torchscript(const std::filesystem::path& file);
 // The line of a failure inside TorchScript that says what was wrong; the lines before it quote the
 // network's source.
 std::string reason_of_script(const std::string& whole);
-// Whether a failure tells of a lack of memory, in whatever exception TorchScript has put it: then
-// the file is not what is wrong.
-bool tells_of_lacking_memory(const std::exception& failure);
 
 // A feature network that a user brings as TorchScript, a program. Its forward() takes pictures [N,
 // 3, H, W], float32 in [-1, 1]; other parameters keep their defaults. The four maps that are looked

@@ -249,7 +249,7 @@ struct Sample {
 
 // Between quotes a backslash, a quote and a newline are escaped; what is no UTF-8 is replaced.
 std::string escaped(const std::string& text) {
-  const std::string dumped = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string dumped = json_line(Json(text));
   std::string out;
   for (const char c : Json::parse(dumped).get<std::string>()) {
     if (c == '\\' || c == '"') out += '\\';

@@ -181,8 +181,7 @@ class PageServer {
       for (const auto& [name, at] : run.metrics) row["metrics"][name] = at.second;
       rows.push_back(row);
     }
-    response.set_content(rows.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n",
-                         "application/json");
+    response.set_content(json_line(rows) + "\n", "application/json");
   }
 
   void get_run(const FoundRun& run, const Request& request, Response& response) {

@@ -56,7 +56,7 @@ class Api {
     request.method = method;
     request.path = path;
     request.headers["Content-Type"] = "application/json";
-    if (method != "GET") request.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (method != "GET") request.body = json_line(body);
     HttpAnswer answer;
     try {
       answer = ask(target_.url, trust_, request, seconds);

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "config/config.h"
 #include "config/schema.h"
 #include "launch/where/network.h"
 #include "page/run_record.h"
+#include "track/row_file.h"
 #include "track/track.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "util/hash.h"
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
@@ -34,31 +33,7 @@ constexpr double kOfRequest = 30;  // at most
 constexpr double kLockWait = 5;    // for a process that is just ending
 
 constexpr size_t kMostValues = 900;  // in one request, about: MLflow takes 1000
-constexpr size_t kPiece = 4 << 20;   // bytes of a file that are read together
 constexpr const char* kStateFile = "track.json";
-
-// How far a file was sent. A resumed run cuts its files back, and begins them anew; that is seen by
-// the last line that was sent.
-struct Cursor {
-  int64_t offset = 0;  // bytes
-  int64_t step = -1;   // of the last row; rows of this and earlier steps are there
-  int64_t length = 0;  // of the line that ends at the offset, with its newline
-  std::string hash;    // of that line
-  std::string recipe;  // hash of how the metric is measured; others are not mixed with it
-  int64_t maybe = -1;  // up to this step rows may be there: a request with them had no answer
-};
-
-template <class Field>
-void fields(Cursor& c, Field&& field) {
-  field("offset", c.offset);
-  field("step", c.step);
-  field("length", c.length);
-  field("hash", c.hash);
-  field("recipe", c.recipe);
-  field("maybe", c.maybe);
-}
-
-std::string hash_of(std::string_view bytes) { return fmt::format("{:016x}", hash64(bytes)); }
 
 // What is remembered of one server.
 struct Sent {
@@ -118,134 +93,6 @@ class StateFile {
   fs::path path_;
   std::mutex mutex_;
   Json json_ = {{"servers", Json::object()}};
-};
-
-// The rows of a file that were not sent yet.
-struct Piece {
-  std::vector<TrackedRow> rows;
-  Cursor after;  // when they are sent
-};
-
-double number_in(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_number() ? found->get<double>() : NAN;
-}
-
-class RowFile {
- public:
-  RowFile(const fs::path& run, std::string name) : path_(run / name), name_(std::move(name)) {}
-
-  // At most so many values; nothing where there are none after the cursor. `began_anew` is called
-  // where the file is not the one that was read before.
-  std::optional<Piece> next(const Cursor& cursor,
-                            size_t most_values,
-                            const std::function<void()>& began_anew) const {
-    const UniqueFd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    struct stat status {};
-    if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-    Piece piece{{}, cursor};
-    if (!is_same(file.get(), cursor)) {
-      began_anew();
-      piece.after.offset = 0;
-    }
-    size_t values = 0;
-    for (std::string text; values < most_values;) {
-      text = read_at(file.get(), piece.after.offset, kPiece);
-      const size_t end = text.rfind('\n');
-      if (end == std::string::npos) break;
-      for (size_t at = 0; at <= end && values < most_values;) {
-        const size_t newline = text.find('\n', at);
-        take(std::string_view(text).substr(at, newline - at), piece, values);
-        at = newline + 1;
-      }
-      if (!piece.rows.empty()) break;
-    }
-    if (piece.rows.empty() && piece.after.offset == cursor.offset) return std::nullopt;
-    return piece;
-  }
-
-  // Hash of the first line; "" while there is none.
-  std::string first_line() const {
-    const UniqueFd file = opened();
-    if (!file) return "";
-    const std::string text = read_at(file.get(), 0, 64 << 10);
-    const size_t end = text.find('\n');
-    return end == std::string::npos ? "" : hash_of(std::string_view(text).substr(0, end));
-  }
-
- private:
-  UniqueFd opened() const {
-    UniqueFd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    struct stat status {};
-    if (file && (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))) file.close();
-    return file;
-  }
-
-  static std::string read_at(int file, int64_t offset, size_t most) {
-    std::string text(most, '\0');
-    size_t done = 0;
-    while (done < most) {
-      const ssize_t got =
-          ::pread(file, text.data() + done, most - done, offset + static_cast<int64_t>(done));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) break;
-      done += static_cast<size_t>(got);
-    }
-    text.resize(done);
-    return text;
-  }
-
-  static bool is_same(int file, const Cursor& cursor) {
-    if (cursor.offset == 0) return true;
-    const int64_t begin = cursor.offset - cursor.length;
-    if (begin < 0) return false;
-    return hash_of(read_at(file, begin, static_cast<size_t>(cursor.length))) == cursor.hash;
-  }
-
-  void take(std::string_view line, Piece& piece, size_t& values) const {
-    piece.after.length = static_cast<int64_t>(line.size() + 1);
-    piece.after.offset += piece.after.length;
-    piece.after.hash = hash_of(std::string(line) + "\n");
-    const Json json = parse_foreign(line);
-    if (!json.is_object()) return;
-    TrackedRow row{name_, -1, number_in(json, "timestamp"), {}};
-    name_ == "stats.jsonl" ? read_stats_row(json, row) : read_metric_row(json, row, piece.after);
-    if (row.step <= piece.after.step || row.values.empty()) return;
-    if (!std::isfinite(row.time) || row.time < 0) row.time = 0;
-    piece.after.step = row.step;
-    values += row.values.size();
-    piece.rows.push_back(std::move(row));
-  }
-
-  static int64_t step_of(double kimg) {
-    const bool fits = kimg >= 0 && kimg < 1e12;  // false for NaN
-    return fits ? std::llround(kimg * 1e3) : -1;
-  }
-
-  // Means, as TensorBoard has them; where no value was finite there is none.
-  static void read_stats_row(const Json& json, TrackedRow& row) {
-    for (const auto& [name, entry] : json.items()) {
-      const double mean = entry.is_object() ? number_in(entry, "mean") : NAN;
-      if (name == "Progress/kimg") row.step = step_of(mean);
-      if (std::isfinite(mean)) row.values.emplace_back(name, mean);
-    }
-  }
-
-  // `gantrain metrics` appends what it measures later, with other numbers of pictures perhaps.
-  static void read_metric_row(const Json& json, TrackedRow& row, Cursor& cursor) {
-    const std::string recipe = json.contains("recipe") ? hash_of(json["recipe"].dump()) : "none";
-    if (cursor.recipe.empty()) cursor.recipe = recipe;
-    if (recipe != cursor.recipe || !json.contains("results") || !json["results"].is_object())
-      return;
-    row.step = step_of(number_in(json, "kimg"));
-    for (const auto& [name, value] : json["results"].items()) {
-      if (value.is_number() && std::isfinite(value.get<double>()))
-        row.values.emplace_back("Metrics/" + name, value.get<double>());
-    }
-  }
-
-  fs::path path_;
-  std::string name_;
 };
 
 // The values of RUN/config.json as text, by key; nothing while there is no whole file.
@@ -344,6 +191,13 @@ class Sender {
       const auto piece =
           RowFile(run_, file).next(sent_.cursor(file), most_values_, [this] { begin_anew(); });
       if (!piece) continue;
+      if (piece->of_other_recipes > 0 && told_recipes_.insert(file).second) {
+        warn(
+            "track   {}: rows of {} that were measured another way than its first ones are left "
+            "out, since one curve cannot show both",
+            name_,
+            file);
+      }
       if (piece->rows.empty()) sent_.files[file] = message_of(piece->after);
       if (!piece->rows.empty()) send(file, *piece);
       return true;
@@ -396,7 +250,10 @@ class Sender {
       server_->send(sent_.remote, facts_, piece.rows, maybe_sent);
     } catch (const TrackFailure& e) {
       if (e.kind != TrackFailure::Kind::kTooLarge && e.kind != TrackFailure::Kind::kRejected) throw;
-      if (piece.rows.size() > 1) return void(most_values_ = 1);  // a row by itself
+      if (piece.rows.size() > 1) {
+        most_values_ = 1;  // a row by itself
+        return;
+      }
       warn("track   {} {}; the row of {} images in {} is left out",
            name_,
            e.what(),
@@ -447,7 +304,8 @@ class Sender {
   bool is_open_ = false;
   size_t most_values_ = kMostValues;
   double last_success_, last_work_ = monotonic_seconds();  // seconds
-  std::string told_;
+  std::string told_;                                       // the last trouble
+  std::set<std::string> told_recipes_;                     // files of which rows are left out
 };
 
 // One process sends the rows of a run at a time. On file systems without locks the lock is none.

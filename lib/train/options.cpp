@@ -54,7 +54,7 @@ std::vector<std::string> metric_names(const MetricsOptions& metrics, const SaveO
   if (best.empty()) return wanted;
   const std::vector<std::string> one = parse_metrics("save.keep_best", best);
   if (one.size() != 1) fail(Exit::kUsage, "save.keep_best = {}: one metric is expected", best);
-  if (std::find(wanted.begin(), wanted.end(), one[0]) == wanted.end()) wanted.push_back(one[0]);
+  if (!contains(wanted, one[0])) wanted.push_back(one[0]);
   return wanted;
 }
 

@@ -19,10 +19,6 @@ namespace gantrain {
 
 namespace {
 
-bool has(const std::vector<std::string>& keys, const std::string& key) {
-  return std::ranges::find(keys, key) != keys.end();
-}
-
 // Whether a run's value of a key belongs to its networks and how they learn, and not to where and
 // for how long.
 bool is_of_the_model(const std::string& key, const std::string& recipe) {
@@ -81,7 +77,7 @@ std::string key_of_member(const std::string& path,
     if (path == there) name = here;
   }
   const std::string key = recipe + "." + name;
-  return has(keys, key) ? key : "";
+  return contains(keys, key) ? key : "";
 }
 
 // A member's value as a key takes it; numbers of each stage are those of the resolutions from 4 on.
@@ -156,7 +152,7 @@ std::map<int64_t, int64_t> widths_of_d(const Json& header) {
 void take_widths_of_d(const Json& header,
                       const std::vector<std::string>& keys,
                       StartingModel& model) {
-  if (!has(keys, model.recipe + ".d_channel_base")) return;
+  if (!contains(keys, model.recipe + ".d_channel_base")) return;
   const std::map<int64_t, int64_t> widths = widths_of_d(header);
   const auto base = integer_of(model, "channel_base"), most = integer_of(model, "channel_max");
   if (widths.empty() || !base || !most) return;
@@ -190,10 +186,11 @@ void read_header(const fs::path& file,
   }
   const std::vector<std::string> known = keys(model.recipe);
   // Official networks of that family choose batch and rates by their size.
-  if (has(known, model.recipe + ".automatic")) model.sets.push_back(model.recipe + ".automatic=on");
+  if (contains(known, model.recipe + ".automatic"))
+    model.sets.push_back(model.recipe + ".automatic=on");
   take_members(about, "", known, model);
   const bool rotates = integer_in(about, {"conv_kernel"}) == 1;
-  if (rotates && has(known, model.recipe + ".config")) take_rotating(model);
+  if (rotates && contains(known, model.recipe + ".config")) take_rotating(model);
   take_widths_of_d(header, known, model);
 }
 
@@ -383,7 +380,7 @@ std::vector<FinetuneChoice> finetune_choices(const Config& config,
   const double length = given ? config.get("train.kimg").get<double>() : kimg;
   const double shown = 1e3 * length / static_cast<double>(pictures);
   const bool mirrored = rule.mirror && shown >= kOftenShown;
-  if (has(model.sets, "data.mirror=false")) {
+  if (contains(model.sets, "data.mirror=false")) {
     choose("data.mirror", "off", "as the model's own run was told");
   } else {
     choose("data.mirror",

@@ -26,6 +26,13 @@ constexpr std::string_view kVainWait =
     "milliseconds before timing out|nccl timeout in";
 constexpr std::string_view kNccl =
     "nccl error in|nccl timeout in|watchdog|nccl communicator|processgroupnccl";
+constexpr std::string_view kLackOnDevice =
+    "cuda out of memory|cuda error: out of memory|cuda driver error: out of memory|"
+    "cudaerrormemoryallocation|_alloc_failed|"
+    "cuda failure 'out of memory'|cuda failure 2 'out of memory'";
+constexpr std::string_view kLackOnHost =
+    "defaultcpuallocator: can't allocate memory|out of host memory|std::bad_alloc|"
+    "std::bad_array_new_length|storage size calculation overflowed|cannot allocate memory";
 
 // How the lines begin that CUDA adds to each of its errors.
 constexpr std::array<std::string_view, 5> kAdvice{"Search for `cuda",
@@ -131,5 +138,16 @@ std::string cause_line(std::string_view text) {
 bool tells_of_lost_peer(std::string_view text) { return has_one_of(text, kLostPeer); }
 bool tells_of_vain_wait(std::string_view text) { return has_one_of(text, kVainWait); }
 bool tells_of_nccl(std::string_view text) { return has_one_of(text, kNccl); }
+
+MemoryLack memory_lack(std::string_view text) {
+  // The loader of libraries says so of the room for their thread-local variables, which is fixed.
+  if (has_one_of(text, "static tls")) return MemoryLack::kNone;
+  if (has_one_of(text, kLackOnDevice)) return MemoryLack::kOfDevice;
+  return has_one_of(text, kLackOnHost) ? MemoryLack::kOfHost : MemoryLack::kNone;
+}
+
+bool tells_of_lacking_memory(const std::exception& failure) {
+  return memory_lack(failure.what()) != MemoryLack::kNone;
+}
 
 }  // namespace gantrain

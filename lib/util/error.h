@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -68,5 +69,11 @@ bool tells_of_vain_wait(std::string_view text);
 // True if the text comes from NCCL or from c10d's thread that watches over it, which throws what it
 // finds, so that the process dies of SIGABRT.
 bool tells_of_nccl(std::string_view text);
+
+// What is short of memory, as LibTorch's allocators, CUDA, cuBLAS, cuDNN, NCCL and the C++ library
+// put it.
+enum class MemoryLack { kNone, kOfHost, kOfDevice };
+MemoryLack memory_lack(std::string_view text);
+bool tells_of_lacking_memory(const std::exception& failure);
 
 }  // namespace gantrain

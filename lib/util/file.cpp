@@ -40,22 +40,27 @@ void write_checked(int descriptor, std::string_view bytes, const fs::path& path)
 constexpr std::string_view kTemporary = ".tmp";
 constexpr size_t kRandomBytes = 6;  // of a temporary name
 
-// A descriptor for a device that the user has named, such as /dev/stdout; -1 for other files.
-// Those that are open already keep their place in the file: they are not opened once more.
-int open_device(const fs::path& path) {
-  const fs::path folder = path.parent_path();
-  struct stat file {};
+// A descriptor of a file that is written in place; -1 for others. Those that are open already keep
+// their place in the file: they are not opened once more.
+int open_in_place(const fs::path& path) {
+  if (!is_written_in_place(path)) return -1;
   if (path == "/dev/stdout") return ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   if (path == "/dev/stderr") return ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (folder == "/dev/fd") {
+  if (path.parent_path() == "/dev/fd") {
     const auto number = parse_int(path.filename().string());
     return number ? ::fcntl(static_cast<int>(*number), F_DUPFD_CLOEXEC, 3) : -1;
   }
-  if (folder != "/dev" || ::stat(path.c_str(), &file) != 0 || !S_ISCHR(file.st_mode)) return -1;
   return ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
 }
 
 }  // namespace
+
+bool is_written_in_place(const fs::path& path) {
+  const fs::path folder = path.parent_path();
+  if (path == "/dev/stdout" || path == "/dev/stderr" || folder == "/dev/fd") return true;
+  struct stat file {};
+  return folder == "/dev" && ::stat(path.c_str(), &file) == 0 && S_ISCHR(file.st_mode);
+}
 
 bool write_whole(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -218,7 +223,7 @@ bool is_temporary_name(const std::string& name) {
 }
 
 AtomicFile::AtomicFile(fs::path path, unsigned permissions)
-    : path_(std::move(path)), descriptor_(open_device(path_)) {
+    : path_(std::move(path)), descriptor_(open_in_place(path_)) {
   if (descriptor_ >= 0) return;
   do {
     temporary_ = temporary_name(path_);

@@ -48,10 +48,13 @@ std::filesystem::path temporary_name(const std::filesystem::path& path);
 // Returns whether a file has such a name, or one of earlier versions: "state.pt.tmp4711".
 bool is_temporary_name(const std::string& name);
 
+// Whether a path that the user names is a device, such as /dev/stdout, that no file may replace.
+bool is_written_in_place(const std::filesystem::path& path);
+
 // Writes a file that is either there whole or not there at all. Bytes go to a new file beside it,
 // temporary_name(); commit() flushes this to disk, renames it and flushes the folder. Without
-// commit() the destructor removes the temporary file. To /dev/stdout and other devices in /dev
-// bytes go at once. Throws UserError(kDisk) that names the file.
+// commit() the destructor removes the temporary file. Where is_written_in_place(), bytes go
+// at once. Throws UserError(kDisk) that names the file.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path, unsigned permissions = 0644);

@@ -114,7 +114,7 @@ std::vector<Size> nearest_doubled_sizes(const Size& size, const Doublings& doubl
   std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Size> nearest;
   for (const auto& [apart, candidate] : all) {
-    const bool new_one = std::ranges::find(nearest, candidate) == nearest.end();
+    const bool new_one = !contains(nearest, candidate);
     if (new_one && nearest.size() < 3) nearest.push_back(candidate);
   }
   return nearest;

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +23,13 @@ std::string trim(std::string_view text);
 std::string lower(std::string_view text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
+
+// Whether one of the values is that one.
+template <class Values, class T>
+requires requires(const Values& values, const T& one) { *std::begin(values) == one; }
+bool contains(const Values& values, const T& one) {
+  return std::find(std::begin(values), std::end(values), one) != std::end(values);
+}
 
 // Quotes a word for a shell's command line: returns it unchanged where that is safe, else in single
 // quotes.

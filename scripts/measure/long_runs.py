@@ -61,13 +61,17 @@ class LongRun:
                 "--set", f"samples.every={args.every}", "--device", "cpu", "--nproc", "1", "--threads", "1", "--run-dir",
                 str(run), *more]
 
+    def command(self):
+        return shlex.join(["gantrain", *self.words(self.preset, self.args.features and self.args.features.name)])
+
     def kept(self):
         """Whether --out has the result."""
         try:
             result = json.loads((self.args.out / f"{self.preset}.json").read_text())
         except FileNotFoundError:
             return False
-        return result["kimg"] == self.args.kimg and (self.args.out / f"{self.preset}.png").exists()
+        same = result["kimg"] == self.args.kimg and result.get("command") == self.command()
+        return same and (self.args.out / f"{self.preset}.png").exists()
 
     def models(self):
         """{kimg: file} of the models that were saved each --every kimg. A batch may end some pictures later."""
@@ -104,13 +108,12 @@ class LongRun:
         return json.loads(lines[-1]) if lines else None
 
     def result(self, rows):
-        wheel = self.args.features and self.args.features.name
         swd, ticks = self.last_line("metric-swd.jsonl"), self.last_line("stats.jsonl")
         return {"preset": self.preset, "kimg": self.args.kimg, "rows": rows,
                 "status": (self.run / "STATUS").read_text(encoding="utf-8").strip(), "verdict": self.verdict(),
                 "seconds": round(ticks["Timing/total_sec"]["mean"]) if ticks else None,
                 "swd": swd and round(swd["results"]["swd"], 1), "swd_kimg": swd and swd["kimg"],
-                "command": shlex.join(["gantrain", *self.words(self.preset, wheel)]), "machine": machine(),
+                "command": self.command(), "machine": machine(),
                 "date": time.strftime("%Y-%m-%d", time.gmtime())}
 
     def do(self):

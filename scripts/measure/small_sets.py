@@ -36,6 +36,23 @@ DATA_OF_C = ("fashion", "icons")
 METRICS = ("fd_lite0", "swd")  # the first one decides; lower is better
 
 
+# What the numbers of each part depend on.
+OF_FINETUNING = ("features", "images", "kimg", "start_kimg", "by", "run_images")
+SETTINGS = {"a": OF_FINETUNING, "b": OF_FINETUNING, "c": ("features", "images", "seconds", "threads_c")}
+
+
+def hold_settings(args):
+    """Refuses a folder whose numbers come from other settings. One that has none gets these."""
+    path = args.out / "settings.json"
+    names = [name for part in args.part.split(",") for name in SETTINGS[part]]
+    settings = {name: str(getattr(args, name)) for name in names} | {"features": args.features.name}
+    earlier = json.loads(path.read_text()) if path.exists() else {}
+    for name, value in settings.items():
+        if earlier.get(name, value) != value:
+            sys.exit(f"--{name.replace('_', '-')} {value}: {args.out} has numbers of {earlier[name]}: another --out is needed")
+    path.write_text(json.dumps(earlier | settings))
+
+
 class Results:
     """results.jsonl: a line for each job that has ended."""
 
@@ -372,6 +389,7 @@ def parsed():
 def main():
     args = parsed()
     args.out.mkdir(parents=True, exist_ok=True)
+    hold_settings(args)
     experiment = Experiment(args)
     if not args.table:
         jobs = experiment.jobs()
@@ -379,7 +397,9 @@ def main():
         with experiment.programs.watched():
             run_all(experiment, jobs, args.jobs)
     print_tables(experiment.results, args.part)
-    return 0 if not experiment.jobs() else 75
+    if not experiment.jobs():
+        return 0
+    return 75 if experiment.programs.over() else 1
 
 
 if __name__ == "__main__":

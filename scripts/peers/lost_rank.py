@@ -54,6 +54,8 @@ def train(folder):
         for name in nets:
             nets[name].load_state_dict(saved[name])
             adam[name].load_state_dict(saved["adam " + name])
+    if rank == 0 and (folder / "iterations").exists():
+        (folder / "resumed").write_text(str(done))
     parallel = {name: DistributedDataParallel(net, broadcast_buffers=False) for name, net in nets.items()}
     (folder / f"pid{rank}").write_text(str(os.getpid()))
     share = BATCH // dist.get_world_size()
@@ -116,10 +118,13 @@ class Way:
     def resumed_at(self):
         """The iteration from which the ranks that were started again went on; None: they were not."""
         if self.of_a_script:
-            done = self.iterations()
-            return next((now - 1 for before, now in zip(done, done[1:]) if now <= before), None)
-        found = re.search(r"resume  at ([\d.]+) kimg", (self.run / "log.txt").read_text())
-        return round(float(found.group(1)) * 1000 / BATCH) if found else None
+            told = self.run / "resumed"
+            return int(told.read_text()) if told.exists() else None
+        log = (self.run / "log.txt").read_text()
+        found = re.search(r"resume  at ([\d.]+) kimg", log)
+        if found:
+            return round(float(found.group(1)) * 1000 / BATCH)
+        return 0 if "starting the ranks again" in log else None  # before its first state was written
 
     def victim(self):
         """The process of a rank that is not rank 0."""
@@ -146,7 +151,8 @@ class Way:
             self.wait(child, lambda: max(self.iterations(), default=0) > before + 1)  # one may have been done already
             seconds = time.monotonic() - killed
             resumed = self.resumed_at()
-            return seconds, None if resumed is None else before - resumed
+            # The ranks that are left may have done and saved one more before they noticed.
+            return seconds, None if resumed is None else max(before - resumed, 0)
 
 
 def summary(found, ended):

@@ -297,3 +297,12 @@ TEST_CASE("AdaOfModeDiffHasNoStrength") {
   const Ada off(ada, {}, {AugmentMode::kOff, {}}, made_for);
   CHECK(off(x, key_of(0), {0, 1, 4}).is_same(x));
 }
+
+TEST_CASE("AFixedStrengthIsThatOfTheConfigurationWhateverAStateSays") {
+  const AdaOptions ada{.mode = Augmentation::kFixed, .p = .6, .adaptive = {}};
+  const Ada fixed(ada, {}, {AugmentMode::kAda, {}}, {{16, 16}, 3, 4, at::kCPU});
+  for (auto& [name, tensor] : fixed.state()) {
+    if (name == "ada/p") tensor.detach().fill_(.2);
+  }
+  CHECK(fixed.p().item<double>() == .6);
+}

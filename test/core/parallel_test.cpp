@@ -14,7 +14,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/idle_threads.h"
 #include "support/catch.h"
 
 using namespace gantrain;

@@ -8,7 +8,7 @@
 #include "data/load/loader.h"
 #include "data/picture_files.h"
 #include "data/pictures/manifest.h"
-#include "support/address_space_limit.h"
+#include "support/process_memory.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -102,7 +102,7 @@ TEST_CASE("TooManyNamesAreRefusedBeforeTheyTakeMemory") {
     labels += fmt::format(R"({}["{}", ["tag {}"]])", comma, pictures.back(), i);
     values += fmt::format(R"({}["{}", {{"tag {}": 1}}])", comma, pictures.back(), i);
   }
-  const AddressSpaceLimit limit(address_space() + (512 << 20));
+  const AddressSpaceLimit limit(static_cast<rlim_t>(process_memory().addresses) + (512 << 20));
   for (const std::string& said : {labels, values}) {
     CHECK(input_error([&] {
             labels_of_json(R"({"labels": [)" + said + "]}", "dataset.json", pictures);

@@ -169,9 +169,13 @@ TEST_CASE("AnyNumberOfRanksDividesItsBatches") {
 TEST_CASE("ABatchOfTheUsersReplacesTheTableAndRatesFollowOnlyWhenAsked") {
   Config config = config_of();
   config.set("train.batch", 64, "flag --batch");
-  choose_schedule(config, 8, rows());
+  const auto lines = choose_schedule(config, 8, rows());
   CHECK(config.get("schedule.batch") == "64");
   CHECK(config.get("schedule.lr_factor") == "128:1.5,256:2,512:3,1024:3,1");
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0] ==
+        "batch   64 instead of 4:512,8:256,16:128,32:64,32: learning rates stay "
+        "(--lr-scale linear|sqrt scales them)");
 
   Config linear = config_of();
   linear.set("train.batch", 64, "flag --batch");
@@ -191,6 +195,46 @@ TEST_CASE("WhatWasChosenOrGivenStays") {
   const std::string rates = text_of(config.get("schedule.lr_factor"));
   choose_schedule(config, 1, rows());
   CHECK(text_of(config.get("schedule.lr_factor")) == rates);
+}
+
+TEST_CASE("ABatchThatFollowsFromAPresetsTableIsNotTheUsers") {
+  Config config = config_of();
+  config.set("schedule.batch", "4:32,8:16,8", "preset own.json");
+  choose_schedule(config, 1, rows());
+  REQUIRE(config.get("train.batch") == 32);
+  Config resumed = config_of();
+  resumed.set("schedule.batch", "4:32,8:16,8", "preset own.json");
+  resumed.set("train.batch", 32, config.origin("train.batch"));  // as the run began
+  choose_schedule(resumed, 1, rows());
+  CHECK(resumed.get("schedule.batch") == "4:32,8:16,8");
+}
+
+TEST_CASE("ABatchOfTheCommandGoesBeforeATableOfAFile") {
+  Config config = config_of();
+  config.set("schedule.batch", "4:32,8", "file run/config.json");
+  config.set("schedule.lr_factor", "1", "file run/config.json");
+  config.set("train.batch", 64, "flag --batch");
+  config.set("train.lr_scale", "linear", "flag --lr-scale");
+  choose_schedule(config, 1, rows());
+  CHECK(config.get("schedule.batch") == "64");
+  const Schedule schedule = schedule_of(config);
+  CHECK(schedule.stages().front().lr_factor == 2);
+  CHECK(schedule.stages().back().lr_factor == 8);
+
+  Config both = config_of();
+  both.set("schedule.batch", "4:32,8", "flag --set");
+  both.set("train.batch", 64, "flag --batch");
+  CHECK_THROWS_WITH(choose_schedule(both, 1, rows()),
+                    Catch::Contains("train.batch = 64 (flag --batch)") &&
+                        Catch::Contains("schedule.batch = 4:32,8 (flag --set)"));
+}
+
+TEST_CASE("OfAFileWithBothTheTableCounts") {
+  Config config = config_of();
+  config.set("schedule.batch", "4:32,8", "file run/config.json");
+  config.set("train.batch", 32, "file run/config.json");
+  choose_schedule(config, 1, rows());
+  CHECK(config.get("schedule.batch") == "4:32,8");
 }
 
 TEST_CASE("NetworksThatDoubleEndAtAPowerOfTwo") {

@@ -104,6 +104,8 @@ TEST_CASE("SeveralNodesByHandNeedAMaster") {
   CHECK(world.ranks.node_rank == 2);
   CHECK(world.master.host == "h0");
   CHECK(world.master.port == 29600);
+  o.master_addr = "[fe80::1]";
+  CHECK(detect_world(o, true, {}, 0).master.host == "fe80::1");
   LaunchOptions bare;
   bare.nnodes = 2;
   CHECK(detect_world(bare, true, {{"MASTER_ADDR", "h1"}, {"MASTER_PORT", "1234"}}, 0).master.port ==
@@ -144,6 +146,19 @@ TEST_CASE("TorchrunGoesBeforeSlurm") {
   Env env = srun(0, 0, 0);
   env.merge(torchrun());
   CHECK(detect_world({}, false, env, 0).source == "torchrun");
+}
+
+TEST_CASE("RestartsThatOnlyTheOtherLauncherCouldDoAreToldByRank0") {
+  World world;
+  world.source = "slurm";
+  CHECK(no_restarts_text(world, 3).empty());  // a launcher starts its ranks again
+  world.role = World::Role::kWorker;
+  world.ranks.rank = 1;
+  CHECK(no_restarts_text(world, 3).empty());
+  world.ranks.rank = 0;
+  CHECK(no_restarts_text(world, 0).empty());
+  CHECK_THAT(no_restarts_text(world, 3),
+             Catch::StartsWith("--max-restarts 3 does nothing here: srun"));
 }
 
 TEST_CASE("NprocInsideAWorkerIsRefused") {

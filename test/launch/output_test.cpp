@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "launch/local/spawn.h"
@@ -46,6 +47,28 @@ TEST_CASE("LinesComeWholeWithTheRankInFront") {
   CHECK(captured.text() == "[rank 3] two\n[rank 3] \n[rank 3] last\n");
   output.finish();
   CHECK(captured.text() == "[rank 3] rest\n");
+}
+
+TEST_CASE("WhatAFileCannotTakeIsShownAndTheFileIsNamed") {
+  Pipe pipe = make_pipe();
+  std::string unwritten;
+  OutputWay way{.to = -1, .waits = true, .prefixed = true};
+  way.file = UniqueFd(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  way.path = "logs/rank1.err";
+  way.instead = STDERR_FILENO;
+  way.unwritten = &unwritten;
+  Output output;
+  output.add(1, std::move(pipe.read), std::move(way));
+  Captured captured;
+  write_whole(pipe.write.get(), "one\n");
+  output.relay();
+  const std::string first = captured.text();
+  CHECK_THAT(first, Catch::Contains("logs/rank1.err: No space left on device"));
+  CHECK_THAT(first, Catch::Contains("[rank 1] one\n"));
+  write_whole(pipe.write.get(), "last words\n");
+  output.relay();
+  CHECK(captured.text() == "[rank 1] last words\n");
+  CHECK(unwritten == "logs/rank1.err: No space left on device");
 }
 
 TEST_CASE("EndlessLinesAreCut") {

@@ -83,6 +83,8 @@ TEST_CASE("APodOfATrainJobIsANode") {
   world = detect_world({}, false, env, 1);
   CHECK(world.master.host == "h0");
   CHECK(world.master.port == 1234);
+  env["PET_RDZV_ENDPOINT"] = "[::1]:1234";
+  CHECK(detect_world({}, false, env, 1).master.host == "::1");
   env["PET_RDZV_ENDPOINT"] = "h0";
   CHECK(detect_world({}, false, env, 1).master.port == 29400);
 }

@@ -167,6 +167,32 @@ TEST_CASE("ANoticeIsPassedOnAndEndsNothing") {
   CHECK(result.out == "noticed\n");
 }
 
+TEST_CASE("ANoticeEndsNobodyWhoDoesNotHandleIt") {
+  // What the shell waits for handles the notice; the shell itself would die of it.
+  const Script script(
+      "sh -c \"trap 'echo noticed; : >$D/noticed' USR1; echo x >$D/ready; "
+      "while [ ! -e $D/noticed ]; do sleep 0.05; done\"; echo after");
+  Launcher launcher(script.program, local_world(1));
+  REQUIRE(!script.line("ready").empty());
+  launcher.signal(SIGUSR1);
+  const auto result = launcher.wait();
+  CHECK(result.code == 0);
+  CHECK(result.out == "noticed\nafter\n");
+}
+
+TEST_CASE("InThePauseBeforeARestartANoticeEndsNothingAndAStopIsNoSave") {
+  const Script script("exit 3");
+  LaunchOptions options = restarting(1);
+  options.patience.first_restart = 600;
+  Launcher launcher(script.program, local_world(1), options);
+  REQUIRE(launcher.wait_for("restart 1 of 1"));
+  launcher.signal(SIGUSR1);
+  launcher.signal(SIGTERM);
+  const auto result = launcher.wait();
+  CHECK(result.code == 143);
+  CHECK_THAT(result.err, Catch::Contains("signal 15 (SIGTERM): stopped before the ranks"));
+}
+
 TEST_CASE("ANoticeThatComesBeforeTheLauncherKnowsItsRanksIsKeptForThem") {
   // The launcher, its parent, stands still from its first moment on, often before it has read who
   // its ranks are.

@@ -251,6 +251,31 @@ TEST_CASE("ARankThatIgnoresSigtermIsKilled") {
   CHECK(all_gone(2));
 }
 
+TEST_CASE("ASaveThatIsBeingWrittenIsEndedFirst") {
+  clear_shared_numbers();
+  const auto result = Launcher(
+                          [](const RankContext& context, const char*) -> int {
+                            if (context.rank() == 1) {
+                              while (shared_number(0) == 0) usleep(1000);
+                              raise(SIGKILL);
+                            }
+                            context.slot().saves = true;
+                            shared_number(0) = 1;
+                            while (!context.board->aborting) usleep(1000);
+                            // Longer than a rank has that saves nothing.
+                            const double end = monotonic_seconds() + Patience{}.after_failure + 0.5;
+                            while (monotonic_seconds() < end) usleep(10'000);
+                            shared_number(2) = 1;  // written
+                            context.slot().saves = false;
+                            throw std::runtime_error("Connection closed by peer");
+                          },
+                          2)
+                          .wait();
+  CHECK(result.code == 6);
+  CHECK(shared_number(2) == 1);
+  CHECK_THAT(result.err, Catch::Contains("rank 1 (") && !Catch::Contains("rank 0 ("));
+}
+
 TEST_CASE("NoRankOutlivesAKilledLauncher") {
   clear_shared_numbers();
   Launcher launcher(

@@ -53,6 +53,10 @@ mounted() { grep -A1 -- "- name: $2" "$1" | sed -n 's/ *mountPath: //p'; }
 kube m.yaml --image i --claim c --data-claim d -- --preset dcgan --data /photos/set.zip --run-dir /scratch/me/../you/run
 expect "the volumes" "/scratch/you /photos" "$(mounted m.yaml runs) $(mounted m.yaml data)"
 expect "the grace of 30 s, and half a minute" 60 "$(sed -n 's/ *terminationGracePeriodSeconds: //p' m.yaml)"
+for folder in /data/photos.v2 /photos.v2 /data/set.lmdb; do  # no files of pictures
+  kube m.yaml --image i --claim c --data-claim d -- --preset dcgan --data "$folder"
+  expect "the volume at --data $folder" "$folder" "$(mounted m.yaml data)"
+done
 for out in ../elsewhere /elsewhere/; do  # no folder that no volume holds
   kube m.yaml --image i --claim c -- --preset dcgan --out "$out"
   expect "the volume at --out $out" /elsewhere "$(mounted m.yaml runs)"

@@ -3,7 +3,12 @@
 # mpirun_test.sh GANTRAIN: the two tasks of Open MPI's mpirun are the two ranks that gantrain starts itself.
 . "$(dirname "${BASH_SOURCE[0]}")/launcher.sh"
 command -v mpirun >/dev/null || skip "mpirun is not installed (as root, scripts/test.sh installs Debian's Open MPI)"
-mpi() { timeout 250 mpirun --allow-run-as-root --oversubscribe -n 2 "$@"; }
+# Each with a session folder of its own: of two that make the common one in the same moment, Open MPI 4 ends one.
+mpi() {
+  local session
+  session=$(mktemp -d "$tmp/session.XXX")
+  timeout 250 mpirun --allow-run-as-root --oversubscribe --mca orte_tmpdir_base "$session" -n 2 "$@"
+}
 
 tiny "$1" "$tmp/own" --nproc 2
 mpi "$1" "${TINY[@]}" --run-dir "$tmp/mpirun"

@@ -29,6 +29,7 @@ expect "the interpreter may be another one" "-u words.py" "$(PYTHON_EXEC="echo" 
 expect "old scripts" "[rank 0] local rank 0 0" "$(launch -q --nproc 2 --pass-local-rank "$script" old | sort | head -n 1)"
 echo 'import sys; "--local-rank"; print(sys.argv[1])' >new.py
 expect "scripts of PyTorch 2" "--local-rank=0" "$(launch --pass-local-rank new.py)"
+expect "behind the script where the interpreter is named" "--local-rank=0" "$(launch --pass-local-rank -- python3 -u new.py)"
 expect "no --nproc" "0 1" "$(CUDA_VISIBLE_DEVICES='' launch words.py | cut -d' ' -f1,2)"
 for wrong in "2:launch" "3:launch missing.py" "3:launch -- missing" "2:launch --nnodes 1:4 words.py" "2:launch --nprocs 2 words.py" \
   "2:launch --nnodes 2 --rdzv-endpoint h:1 words.py" "4:launch --nproc gpu words.py" "2:launch --nproc none words.py" "2:launch --run-id a/b words.py"; do
@@ -40,6 +41,15 @@ done
 # A task of another launcher is a rank itself, which this program becomes.
 expect "a worker of srun" "3 4" "$(SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_LOCALID=1 SLURM_NTASKS=4 SLURM_NODEID=1 SLURM_STEP_NUM_NODES=2 \
   SLURM_STEP_TASKS_PER_NODE='2(x2)' SLURM_STEP_NODELIST='n[1-2]' launch words.py | cut -d' ' -f1,2)"
+# Slurm numbers the nodes, so PyTorch's own command needs no --node-rank. The other node does not come.
+srun_nodes() { SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_STEP_NUM_TASKS=2 SLURM_NODEID=1 \
+  SLURM_STEP_NUM_NODES=2 SLURM_STEP_TASKS_PER_NODE='1(x2)' SLURM_STEP_NODELIST='n[1-2]' "$@"; }
+expect "torchrun's flags under srun" "4" "$(code_of srun_nodes launch --nnodes 2 --nproc_per_node 2 --rdzv_id 7 --rdzv_backend c10d \
+  --rdzv_endpoint '[::1]:1' --timeout 1s --log-dir logs7 words.py)"
+expect "where it waits" yes "$(says 'no rendezvous at ::1:1 ')"
+expect "the run's name is given" yes "$(says '^logs    logs7/7/0/')"
+expect "node 0 names the run" "4" "$(code_of launch --nnodes 2 --node-rank 1 --rdzv-endpoint 127.0.0.1:1 --timeout 1s --log-dir logs7 words.py)"
+expect "which is said" yes "$(says '^logs    logs7/RUN/0/.*, where RUN is what node 0 says')"
 expect "a worker of mpirun" "1 2" "$(OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 \
   MASTER_ADDR=127.0.0.1 MASTER_PORT=29999 launch words.py | cut -d' ' -f1,2)"
 

@@ -12,7 +12,8 @@ program bin/srun <<'END'
 echo "srun ${SLURM_JOB_END_TIME:-no end}" >>"$OUT"
 printf '%s\n' "$@" >"$OUT.words"
 echo "${GANTRAIN_JOB_SECRET:-none}" >>"$OUT.secrets"
-[ -z "${SAVES:-}" ] || { mkdir -p runs/dcgan-tiny && touch "runs/dcgan-tiny/state-$SAVES.pt"; }
+run=${RUN:-runs/dcgan-tiny}
+[ -z "${SAVES:-}" ] || { mkdir -p "$run" && touch "$run/state-$SAVES.pt"; }
 [ -z "${TERM_THE_SCRIPT:-}" ] || kill -TERM "$PPID"
 exit "${CODE:-0}"
 END
@@ -73,6 +74,12 @@ mkdir "a run"
 touch "a run/state-000001.pt"
 job >/dev/null
 expect "then this one" auto "$(tail -1 "$OUT.words")"
+
+pattern="it*s [1] {a,b} why? \\"  # a folder's name, and no pattern
+"$gantrain" slurm --requeues 3 --resume "an old run" -o job.sh -- --device cpu --preset dcgan-tiny --run-dir "$pattern" 2>/dev/null
+expect "a rank died after a save there" "6: srun no end,scontrol requeue 42" "$(job CODE=6 SAVES=000010 RUN="$pattern")"
+job >/dev/null
+expect "that state is seen" auto "$(tail -1 "$OUT.words")"
 
 # refused CODE WORD FLAG...: the exit code, and a word of the message
 refused() {

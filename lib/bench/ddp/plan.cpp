@@ -353,7 +353,7 @@ void use_given_times(Workload& work, const std::vector<GivenTime>& given) {
   for (const PhaseWork& phase : work.phases) names.push_back(phase.name);
   names.emplace_back("rest");
   for (const GivenTime& time : given) {
-    if (std::find(names.begin(), names.end(), time.phase) == names.end())
+    if (!contains(names, time.phase))
       fail(Exit::kUsage, "--compute-ms {}: {} has {}", time.phase, work.name, join(names, ", "));
   }
   const auto seconds_of = [&](const std::string& name) -> std::optional<double> {

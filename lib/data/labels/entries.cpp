@@ -261,7 +261,7 @@ class Entries {
   }
 
   void check_known(const PictureLabel& label, const std::string& name) const {
-    if (attributes_.empty() || std::ranges::count(attributes_, name) > 0) return;
+    if (attributes_.empty() || contains(attributes_, name)) return;
     fail(Exit::kInput, "{}: {}: \"{}\" is none of its names", name_, label.where, name);
   }
 

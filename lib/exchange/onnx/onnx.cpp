@@ -181,7 +181,7 @@ namespace {
 // In a script of a page nothing may look like its end.
 std::string in_script(const Json& json) {
   std::string text;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+  for (const char c : json_line(json)) {
     if (c == '<')
       text += "\\u003c";
     else

@@ -166,6 +166,7 @@ struct AttemptOutcome {
   // pid: a signal or the rank's message. "" if it says nothing about where the training was.
   std::string cause = {};
   int64_t iteration = 0;  // at which the rank that failed was
+  int stopped_by = 0;     // the signal that ended it before ranks were started; others know it
 };
 
 // What other launchers are told of how an attempt ends.

@@ -177,7 +177,7 @@ void write_collectives(const fs::path& run_folder, int64_t rank, const RankTrace
                        {"bytes", c.bytes},
                        {"begun", clock + seconds(c.begun_ns)},
                        {"seconds", took}};
-    lines += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    lines += json_line(line) + "\n";
   }
   std::error_code error;
   if (lines.empty() || fs::is_symlink(run_folder / "errors", error)) return;

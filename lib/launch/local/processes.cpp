@@ -42,6 +42,7 @@ constexpr int64_t kSameInterruptNs =
     500'000'000;  // a terminal's and a launcher's copy of one Ctrl-C
 
 void on_stop(int signal) {
+  if (g_board->aborting && g_slot->saves) return;
   if (g_board->aborting) _exit(code_of(Exit::kRankDied));
   if (signal == SIGINT) {
     const int64_t now = monotonic_ns();
@@ -99,6 +100,11 @@ void on_crash(int signal) {
   raise(signal);
 }
 
+// NCCL's watchdog may find the loss of a peer while another thread writes a save.
+void wait_for_save() {
+  for (int i = 0; g_slot->saves && i < 3000; ++i) ::usleep(10'000);
+}
+
 [[noreturn]] void on_terminate() {
   try {
     if (const std::exception_ptr current = std::current_exception())
@@ -110,6 +116,7 @@ void on_crash(int signal) {
   } catch (...) {
     g_slot->report_failure(Exit::kInternal, "an exception of unknown type");
   }
+  wait_for_save();
   std::abort();
 }
 

@@ -55,7 +55,8 @@ std::string cause_in(const std::filesystem::path& error_file, std::string_view l
 
 // Passes a signal on to a rank that is alive. A program that handles the signal gets it alone, and
 // looks after what it has started, such as a data loader's workers; else its whole process group
-// gets it, such as what a shell script waits for.
+// gets it, such as what a shell script waits for. Of SIGUSR1, a notice that ends nothing, only
+// those of the group get it that handle it.
 void pass_on(pid_t rank, int signal);
 
 }  // namespace gantrain

@@ -82,6 +82,11 @@ bool RankStatusBoard::all_meet() const {
   return true;
 }
 
+bool RankStatusBoard::any_saves() const {
+  return std::any_of(
+      slots_, slots_ + ranks_, [](const RankSlot& slot) { return slot.saves.load(); });
+}
+
 void RankStatusBoard::renew(int64_t index) {
   slots_[index].~RankSlot();
   new (slots_ + index) RankSlot;
@@ -252,11 +257,24 @@ std::string cause_in(const std::filesystem::path& error_file, std::string_view l
   return join(lines, "\n");
 }
 
+namespace {
+
+bool handles(pid_t process, int signal) {
+  const std::string caught = proc_value(fmt::format("/proc/{}/status", process), "SigCgt");
+  return (std::strtoull(caught.c_str(), nullptr, 16) >> (signal - 1) & 1) != 0;
+}
+
+}  // namespace
+
 void pass_on(pid_t rank, int signal) {
-  const std::string caught = proc_value(fmt::format("/proc/{}/status", rank), "SigCgt");
-  const bool handled = (std::strtoull(caught.c_str(), nullptr, 16) >> (signal - 1) & 1) != 0;
-  if (handled) {
+  if (handles(rank, signal)) {
     signal_process(rank, signal);
+  } else if (signal == SIGUSR1) {  // a notice, which would end those that do not handle it
+    for (const std::string& number : all_processes()) {
+      const auto process = static_cast<pid_t>(parse_int(number).value_or(0));
+      if (process > 0 && ::getpgid(process) == rank && handles(process, signal))
+        signal_process(process, signal);
+    }
   } else if (::killpg(rank, signal) != 0) {
     signal_process(rank, signal);  // it has no group of its own yet
   }

@@ -19,9 +19,9 @@ namespace gantrain {
 
 // What a rank tells about itself. A slot lies in memory that the launcher shares with the ranks, so
 // the launcher can still read it after the rank died, however it died. Only its own rank writes to
-// it, and from one thread, except report_failure(), report_crash() and `trace`; every process
-// may read it. No function here locks anything or allocates memory, except that the readers return
-// strings.
+// it, and from one thread, except report_failure(), report_crash(), `trace` and `saves`; every
+// process may read it. No function here locks anything or allocates memory, except that the readers
+// return strings.
 class RankSlot {
  public:
   static constexpr size_t kMessageBytes = 4096;
@@ -65,6 +65,8 @@ class RankSlot {
   RankTrace trace;
   // The rank's main function has returned: its process ends in order from now on.
   std::atomic<bool> returned{false};
+  // A save is being written, which is not broken off where another rank has failed.
+  std::atomic<bool> saves{false};
   // A worker of another launcher has itself written down how it ended.
   std::atomic<bool> recorded{false};
 
@@ -99,6 +101,7 @@ class RankStatusBoard {
   // No rank is further than at its first rendezvous. Those of an elastic run that meet once more
   // have something to save.
   bool all_meet() const;
+  bool any_saves() const;
   // Forgets what the slot's process told, which has ended: another one begins there.
   void renew(int64_t index);
 
@@ -107,7 +110,7 @@ class RankStatusBoard {
   // The signal that asked the launcher for a stop (SIGINT, SIGTERM, SIGUSR1, ...); 0 if none did.
   std::atomic<int> stop_request{0};
   // The launcher sets this when a rank has failed. Ranks that get SIGTERM afterwards end at once
-  // instead of saving.
+  // instead of saving; one that is writing a save ends behind it.
   std::atomic<bool> aborting{false};
   // The launcher of an elastic run clears this where others go on without it, should it die: then
   // they say how the run ends.

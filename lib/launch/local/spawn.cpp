@@ -269,15 +269,23 @@ void Output::watch(std::vector<pollfd>& polled) const {
   }
 }
 
+void Output::give_up_file(Stream& stream) {
+  OutputWay& way = stream.way;
+  const std::string problem = fmt::format("{}: {}", way.path, errno_text());
+  warn("{}; what rank {} prints there is {} from here on",
+       problem,
+       stream.rank,
+       way.to >= 0 ? "only shown" : "shown");
+  if (way.unwritten != nullptr && way.unwritten->empty()) *way.unwritten = problem;
+  if (way.to < 0) way.to = way.instead;
+  way.file.close();
+}
+
 void Output::take(Stream& stream, size_t most) {
   const size_t before = stream.pending.size();
   if (!read_from(stream.pipe.get(), stream.pending, most)) stream.pipe.close();
   const std::string_view come = std::string_view(stream.pending).substr(before);
-  if (stream.way.file && !write_whole(stream.way.file.get(), come)) {
-    warn(
-        "the output of rank {} is not written to its file any more: {}", stream.rank, errno_text());
-    stream.way.file.close();
-  }
+  if (stream.way.file && !write_whole(stream.way.file.get(), come)) give_up_file(stream);
   if (!stream.way.waits) return;
   stream.last += come.substr(come.size() - std::min(come.size(), kLastBytes));
   stream.last.erase(0, stream.last.size() - std::min(stream.last.size(), kLastBytes));
@@ -366,6 +374,9 @@ OutputWay way_of(const Attempt& attempt, int64_t rank, int stream) {
   if (program.log_dir.empty()) return way;
   const auto path = attempt.file_of(rank, stream == STDOUT_FILENO ? "out" : "err");
   way.file = UniqueFd(open_regular(path, O_WRONLY | O_CREAT | O_APPEND));
+  way.path = path.string();
+  way.unwritten = attempt.unwritten;
+  way.instead = way.to;
   if (!program.tee) way.to = -1;
   return way;
 }
@@ -437,7 +448,7 @@ int unfailed_code(int stop_signal, const std::vector<RankProcess>& ranks) {
   if (stop_signal == SIGINT) return code_of(Exit::kInterrupted);
   if (stop_signal != 0 && !all_done) return code_of(Exit::kStopped);
   for (const Exit stop : {Exit::kInterrupted, Exit::kStopped}) {
-    if (std::ranges::count(codes, code_of(stop)) > 0) return code_of(stop);
+    if (contains(codes, code_of(stop))) return code_of(stop);
   }
   return 0;
 }

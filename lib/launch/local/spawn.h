@@ -29,6 +29,10 @@ struct OutputWay {
   bool waits = false;      // the rank waits for a slow reader; else what nobody reads is dropped
   bool prefixed = true;    // whole lines with the rank in front; else bytes as they come
   UniqueFd file = {};      // gets a copy as it is, if there is one
+  std::string path = {};   // of the file
+  // Where the file cannot be written any more, the stream is shown here from then on.
+  int instead = -1;
+  std::string* unwritten = nullptr;  // then gets the path and why, where it is still ""
 };
 
 // Prints what the ranks write, other than the training's rank 0. Only whole lines are printed, each
@@ -68,6 +72,7 @@ class Output {
     double shown = 0;  // monotonic seconds at which a line was printed
   };
   static void take(Stream& stream, size_t most);
+  static void give_up_file(Stream& stream);
   static void print_lines(Stream& stream, bool unfinished_too);
 
   std::vector<Stream> streams_;
@@ -119,6 +124,7 @@ struct Attempt {
   bool speaks = true;            // false: node 0's launcher says in the same stream what goes on
   ElasticSupervision* elastic = nullptr;  // of a run whose ranks come and go
   std::vector<int64_t> slots = {};        // of its ranks that are started; else all of this node
+  std::string* unwritten = nullptr;       // WorldEnd::unwritten
 
   // Program::file() of a rank in this attempt.
   std::filesystem::path file_of(int64_t rank, const char* kind) const {

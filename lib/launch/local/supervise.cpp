@@ -303,7 +303,7 @@ WorldEnd launch(const LaunchSpec& spec) {
       threads_per_rank(spec.options, current_environment(), world.ranks.local_world);
   const std::string master_host = reachable_master(world);
   const pid_t starter = world.source == "local" ? 0 : getppid();
-  const StopWatch stop{gate, starter};
+  const StopWatch stop{gate, starter, spec.program != nullptr};
   const bool elastic = spec.program == nullptr && is_elastic(spec.options);
   std::optional<NodeAddress> leader;  // of a run at work, which this node joins
   std::optional<NodeCouncil> council;
@@ -327,13 +327,16 @@ WorldEnd launch(const LaunchSpec& spec) {
   Restarts restarts(spec.options);
   std::string run_folder;  // of a program it is the run's id
   if (spec.program != nullptr && world.ranks.node_rank == 0) run_folder = spec.program->run_id;
+  std::string unwritten;
   for (Restart next;; ++next.number) {
     Listener listener;
-    if (const auto end = await_start({spec, nodes, stop, addresses}, next, run_folder, listener)) {
+    if (auto end = await_start({spec, nodes, stop, addresses}, next, run_folder, listener)) {
+      // A program that has saved nothing is not "stopped early and resumable".
+      if (spec.program != nullptr && end->stopped_by != 0) end->code = 128 + end->stopped_by;
       AttemptEnd place{world, run_folder, 0, "", spec.resume_hint(run_folder), {}};
       place.tells_of_run = tells();
       say_end(*end, "", "", {spec.record, speaks(world, nodes)}, place);
-      return {end->code, run_folder, tells()};
+      return {end->code, run_folder, tells(), unwritten};
     }
     const auto board = RankStatusBoard::create(world.ranks.local_world);
     board->set_run_folder(run_folder);
@@ -348,7 +351,10 @@ WorldEnd launch(const LaunchSpec& spec) {
                                       next.number,
                                       starter,
                                       nodes,
-                                      speaks(world, nodes)},
+                                      speaks(world, nodes),
+                                      nullptr,
+                                      {},
+                                      &unwritten},
                                      std::move(listener));
     if (nodes != nullptr) std::ranges::copy(nodes->lost(), std::back_inserter(deaths));
     run_folder = board->run_folder();
@@ -380,7 +386,7 @@ WorldEnd launch(const LaunchSpec& spec) {
             untold_stop(*board, is_elastic(spec.options), nodes == nullptr, end.code),
             voice,
             place);
-    return {end.code, run_folder, tells()};
+    return {end.code, run_folder, tells(), unwritten};
   }
 }
 

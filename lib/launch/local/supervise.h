@@ -64,9 +64,10 @@ void tell_failure(const AttemptEnd& end, const RecordEnd& record);
 
 // How a run ended.
 struct WorldEnd {
-  int code = 0;               // exit code
-  std::string run_folder;     // "" if the run ended before there was one
-  bool tells_of_run = false;  // as in AttemptEnd
+  int code = 0;                // exit code
+  std::string run_folder;      // "" if the run ended before there was one
+  bool tells_of_run = false;   // as in AttemptEnd
+  std::string unwritten = {};  // the first file of a program's output that could not be written
 };
 
 // What launch() and run_worker() are asked for.

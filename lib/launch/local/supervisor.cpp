@@ -35,12 +35,8 @@ class Supervisor {
       : attempt_(attempt),
         fork_server_(std::move(fork_server)),
         output_(std::move(output)),
-        starting_(slots_of(attempt)),
-        elastic_(attempt.elastic),
         node_(attempt.nodes == nullptr ? -1 : attempt.spec.world.ranks.node_rank),
-        tells_at_work_(attempt.spec.at_work),
-        watch_from_(monotonic_seconds()),
-        kills_before_(out_of_memory_kills()) {
+        tells_at_work_(attempt.spec.at_work) {
     if (fork_server_.pid < 0) take_ranks();
   }
 
@@ -148,8 +144,7 @@ class Supervisor {
     } else if (signal == SIGINT && interrupts_ >= 3) {
       kill_at_ = now;
     } else if (signal == SIGINT && (interrupts_ >= 2 || !stop_was_relayed_)) {
-      const double soon = now + attempt_.spec.options.patience.second_interrupt;
-      kill_at_ = kill_at_ > 0 ? std::min(kill_at_, soon) : soon;
+      kill_by(now + attempt_.spec.options.patience.second_interrupt);
     }
   }
 
@@ -230,7 +225,8 @@ class Supervisor {
 
   void on_rank_end(size_t index, int status, const rusage& usage) {
     RankProcess& rank = ranks_[index];
-    rank.alive = false;
+    RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
+    rank.alive = slot.saves = false;
     if (goes_on_without(index, status, usage)) return;
     if (program() != nullptr) return on_program_end(index, status, usage);
     if (WIFSIGNALED(status)) {
@@ -241,7 +237,6 @@ class Supervisor {
       return;
     }
     rank.code = WEXITSTATUS(status);
-    const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
     if (rank.code == 0 || is_stop_code(rank.code)) {
       if (slot.returned || stop_signal_ != 0 || aborting_) return;
       Death death = describe(index, status, usage);
@@ -391,7 +386,14 @@ class Supervisor {
     abort_at_ = 0;
     attempt_.board.aborting = true;
     signal_all(SIGTERM);
-    kill_at_ = monotonic_seconds() + attempt_.spec.options.patience.after_failure;
+    const Patience& patience = attempt_.spec.options.patience;
+    kill_by(monotonic_seconds() +
+            (attempt_.board.any_saves() ? patience.to_end_a_save : patience.after_failure));
+  }
+
+  // Or earlier, where that was said before.
+  void kill_by(double deadline) {
+    kill_at_ = kill_at_ > 0 ? std::min(kill_at_, deadline) : deadline;
   }
 
   void signal_all(int signal) {
@@ -461,8 +463,8 @@ class Supervisor {
   ForkServer fork_server_;
   Output output_;
   ForkServerAnswer started_;
-  std::vector<int64_t> starting_;  // slots of the ranks that are being started
-  ElasticSupervision* elastic_;    // null: the run has the ranks that it began with
+  std::vector<int64_t> starting_ = slots_of(attempt_);  // of the ranks that are being started
+  ElasticSupervision* elastic_ = attempt_.elastic;      // null: the run has what it began with
   std::vector<RankProcess> ranks_;
   const int64_t node_;               // as in Death
   std::vector<Death> deaths_;        // of this node
@@ -477,8 +479,9 @@ class Supervisor {
   // Deadlines in monotonic seconds; 0: there is no such deadline.
   double abort_at_ = 0, kill_at_ = 0;
   double give_up_at_ = 0;  // from then on, ranks that even SIGKILL did not end are left alone
-  double watch_from_ = 0;  // the silence of a rank is counted from here at the earliest
-  int64_t kills_before_;   // out_of_memory_kills() at the start
+  // The silence of a rank is counted from here at the earliest.
+  double watch_from_ = monotonic_seconds();
+  const int64_t kills_before_ = out_of_memory_kills();
 };
 
 }  // namespace

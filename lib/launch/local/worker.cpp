@@ -363,6 +363,8 @@ class WorkerWatch {
 WorldEnd run_worker(const LaunchSpec& spec) {
   const World& world = spec.world;
   const LaunchOptions& options = spec.options;
+  if (const auto note = no_restarts_text(world, options.max_restarts); !note.empty())
+    warn("{}", note);
   const pid_t starter = starter_of(world);
   const std::string master = reachable_master(world);
   Listener listener;

@@ -44,7 +44,7 @@ std::optional<int> StopWatch::wait(std::vector<pollfd> polled, double until) con
   if (starter != 0) until = std::min(until, monotonic_seconds() + kLookAtStarter);
   poll_until(polled, until);
   while (const auto signal = gate.next()) {
-    if (*signal != SIGCHLD) return signal;
+    if (*signal != SIGCHLD && !(program && *signal == SIGUSR1)) return signal;
   }
   if (starter != 0 && ::getppid() != starter) {
     warn("process {}, which started this launcher, is gone", starter);
@@ -56,7 +56,7 @@ std::optional<int> StopWatch::wait(std::vector<pollfd> polled, double until) con
 AttemptOutcome stopped_outcome(int signal) {
   info("{}: stopped before the ranks were started", signal_text(signal));
   const Exit code = signal == SIGINT ? Exit::kInterrupted : Exit::kStopped;
-  return {.code = static_cast<int>(code), .killed_at_stop = true};
+  return {.code = static_cast<int>(code), .killed_at_stop = true, .stopped_by = signal};
 }
 
 AttemptOutcome NodeCouncil::refuse_all(Exit code, const std::string& text) {

@@ -358,14 +358,14 @@ class NodeLink {
   int64_t next_said_ = 1;        // how many of them are said next
   int64_t closed_ = 0;           // elsewhere: tries that the other side ended without a proof
   std::string said_;             // elsewhere: why the last try failed
-  double next_beat_ = 0;
-  double last_look_ = 0;
+  double next_beat_ = 0, last_look_ = 0;
 };
 
 // What ends a launcher's wait between attempts.
 struct StopWatch {
   SignalGate& gate;
   pid_t starter;  // as in Attempt
+  bool program;   // SIGUSR1 is a notice to the ranks, of which there are none; it ends nothing
 
   // Waits until one of `polled` is ready or monotonic_seconds() is `until`. Returns the signal if a
   // stop was asked for meanwhile, SIGTERM if the starter is gone.

@@ -84,7 +84,7 @@ std::string encode(const NodeMessage& message) {
   const Json json =
       message_of(Envelope{.word = static_cast<int>(message.word), .message = message});
   // What ranks and users write need not be UTF-8.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_line(json) + "\n";
 }
 
 std::optional<NodeMessage> decode(std::string_view line) {

@@ -236,10 +236,9 @@ Env current_environment() {
   return env;
 }
 
-World detect_world(const LaunchOptions& options,
-                   bool flags_given,
-                   const Env& env,
-                   int64_t visible_gpus) {
+namespace {
+
+World detect(const LaunchOptions& options, bool flags_given, const Env& env, int64_t visible_gpus) {
   check_counts(options);
   if (const auto t = torchrun_task(env)) return under_torchrun(*t, options, flags_given, env);
   auto task = slurm_task(env);
@@ -253,6 +252,31 @@ World detect_world(const LaunchOptions& options,
     refuse_tasks_without_srun(options, env, visible_gpus);
   }
   return launcher_by_flags(options, env, visible_gpus);
+}
+
+}  // namespace
+
+std::string no_restarts_text(const World& world, int64_t restarts) {
+  if (restarts == 0 || world.role != World::Role::kWorker || world.ranks.rank != 0) return "";
+  return fmt::format(
+      "--max-restarts {} does nothing here: {} has started the ranks, and gantrain cannot start "
+      "them again",
+      restarts,
+      starter(world));
+}
+
+std::string without_brackets(const std::string& host) {
+  const bool has = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  return has ? host.substr(1, host.size() - 2) : host;
+}
+
+World detect_world(const LaunchOptions& options,
+                   bool flags_given,
+                   const Env& env,
+                   int64_t visible_gpus) {
+  World world = detect(options, flags_given, env, visible_gpus);
+  world.master.host = without_brackets(world.master.host);
+  return world;
 }
 
 int64_t first_rank(const World& world) { return world.ranks.node_rank * world.ranks.local_world; }

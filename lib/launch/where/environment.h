@@ -48,6 +48,13 @@ World detect_world(const LaunchOptions& options,
                    const Env& env,
                    int64_t visible_gpus);
 
+// What rank 0 warns of where --max-restarts was given to ranks that another launcher has started,
+// and that gantrain cannot start again; "" for other ranks, and where there is nothing to say.
+std::string no_restarts_text(const World& world, int64_t restarts);
+
+// An IPv6 address as HOST:PORT has it, "[::1]", without the brackets; any other host as it is.
+std::string without_brackets(const std::string& host);
+
 // The smallest rank of a launcher's node. Each node of such a world has as many ranks as the
 // others.
 int64_t first_rank(const World& world);

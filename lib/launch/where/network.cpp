@@ -243,7 +243,7 @@ std::vector<std::string> addresses_to_bind(const std::string& host) {
   const std::string only = found.size() == 1 ? *found.begin() : "";
   const bool loopback = starts_with(only, "127.") || only == "::1";  // Debian's own host name
   for (const Interface& interface : network_interfaces()) {
-    if (!loopback && std::ranges::count(interface.addresses, only) > 0) return {only};
+    if (!loopback && contains(interface.addresses, only)) return {only};
   }
   info("nodes   listening on all addresses: {} is not exactly one address of this machine", host);
   return kAllAddresses;

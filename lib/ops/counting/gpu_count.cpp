@@ -10,6 +10,7 @@
 #include "core/device.h"
 #include "core/torch.h"
 #include "ops/counting/counted.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -99,7 +100,7 @@ bool overwrites(std::string_view name, const c10::Argument& argument) {
   constexpr std::array<std::string_view, 7> kNames = {
       "copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_"};
   return argument.kwarg_only() ||  // out
-         std::find(kNames.begin(), kNames.end(), name.substr(6)) != kNames.end();
+         contains(kNames, name.substr(6));
 }
 
 // Operators that make tensors and launch nothing, views among them.
@@ -115,7 +116,7 @@ bool launches_nothing(const c10::OperatorHandle& op) {
                                                        "aten::_reshape_alias",
                                                        "aten::lift_fresh"};
   const std::string& name = op.schema().name();
-  if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
+  if (contains(kNames, name)) return true;
   const auto& results = op.schema().returns();
   const auto is_view = [](const c10::Argument& result) {
     return result.alias_info() != nullptr && !result.alias_info()->isWrite();

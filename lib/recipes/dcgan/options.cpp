@@ -9,6 +9,15 @@ void check_resolution(const Size& resolution) {
   check_doubled_size("DCGAN's networks", resolution, {.fewest = 1, .most = 5});
 }
 
+// Whether the script in PyTorch trains what such a configuration asks for.
+bool script_fits(const Config& config) {
+  const auto o = config.read<Options>();
+  const bool normalises =
+      o.g_norm.value_or(o.norm) == Norm::kBatch && o.d_norm.value_or(o.norm) == Norm::kBatch;
+  return config.get("data.resolution") == 64 && config.get("dcgan.loss") == "dcgan" && normalises &&
+         config.get("G.steps") == 1 && config.get("D.steps") == 1;
+}
+
 // The same in PyTorch, whose network is for one size, in one layout of memory.
 BenchScript pytorch_script(const std::string& layout) {
   return {.title = "PyTorch, " + layout,
@@ -18,7 +27,7 @@ BenchScript pytorch_script(const std::string& layout) {
                         {"--channels", "dcgan.channels"},
                         {"--d-channels", "dcgan.d_channels"}},
           .more = {"--layout", layout},
-          .fits = [](const Config& config) { return config.get("data.resolution") == 64; }};
+          .fits = script_fits};
 }
 
 std::vector<LossAtEquilibrium> equilibrium(const SettingOf& setting) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/projected/options.h"
 
-#include <algorithm>
 #include <set>
 
 #include "util/error.h"
@@ -75,7 +74,7 @@ std::vector<std::string> feature_taps(const Options& options) {
   std::vector<std::string> names;
   for (const std::string& text : split(options.taps, ',')) names.emplace_back(trim(text));
   const bool distinct = std::set<std::string>(names.begin(), names.end()).size() == kMaps;
-  if (names.size() != kMaps || !distinct || std::ranges::count(names, "") > 0) {
+  if (names.size() != kMaps || !distinct || contains(names, "")) {
     fail(Exit::kUsage,
          "projected.taps = {}: auto or four different names with commas between are needed",
          options.taps);

@@ -112,9 +112,7 @@ int64_t stages_of(const TensorMap& tensors, const std::string& prefix) {
   return stages;
 }
 
-bool Shape::half(int64_t stage) const {
-  return std::find(half_stages.begin(), half_stages.end(), stage) != half_stages.end();
-}
+bool Shape::half(int64_t stage) const { return contains(half_stages, stage); }
 
 Json to_json(const Shape& s) {
   Json model = {{"recipe", "r3gan"},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gan/schedule.h"
 #include "util/error.h"
 #include "util/text.h"
 #include "util/wording.h"
@@ -30,16 +31,23 @@ int64_t integer(const Config& config, const char* key) { return config.get(key).
 // rank is a multiple of the minibatch-std group, which for powers of two changes nothing. It does
 // not grow with more ranks than it feeds: that would be another training. Throws UserError(kUsage)
 // where a rank would have one picture, whose group tells the discriminator nothing.
-std::string choose_sizes(Config& config, const Size& size, const Site& site) {
+void choose_sizes(Config& config,
+                  const Size& size,
+                  const Site& site,
+                  std::vector<std::string>& lines) {
   const int64_t ranks = site.ranks;
   Chooser auto_values(config,
                       fmt::format("auto ({} pixels, {})", to_text(size), counted(ranks, "rank")));
   const int64_t resolution = square_side(size);
-  const int64_t wanted =
-      config.given("train.batch")
-          ? integer(config, "train.batch")
-          : std::min(ranks * std::min(4096 / resolution, int64_t{32}), kMostBatch);
-  const int64_t group = std::clamp(wanted / ranks, int64_t{1}, kGroup);
+  const auto group_of = [ranks](int64_t batch) {
+    return std::clamp(batch / ranks, int64_t{1}, kGroup);
+  };
+  const auto whole = [&](int64_t batch) {
+    return std::max(batch / ranks / group_of(batch) * group_of(batch), int64_t{1}) * ranks;
+  };
+  const int64_t most = std::min(ranks * std::min(4096 / resolution, int64_t{32}), kMostBatch);
+  const int64_t wanted = config.given("train.batch") ? integer(config, "train.batch") : most;
+  const int64_t group = group_of(wanted);
   if (group == 1 && ranks > 1 && !config.given("stylegan2.mbstd_group")) {
     fail(Exit::kUsage,
          "for {} pixels and {}: a minibatch-std group of one picture tells nothing: {}; or give "
@@ -49,28 +57,31 @@ std::string choose_sizes(Config& config, const Size& size, const Site& site) {
          feeds_text(wanted, kGroup, site.of_node),
          ranks * kGroup);
   }
-  auto_values.choose("train.batch", std::max(wanted / ranks / group * group, int64_t{1}) * ranks);
+  auto_values.choose("train.batch", whole(wanted));
   const int64_t batch = integer(config, "train.batch");
   auto_values.choose("stylegan2.mbstd_group", group);
   auto_values.choose("stylegan2.channel_base", resolution >= 512 ? 32768 : 16384);
-  const double lr = resolution >= 1024 ? 0.002 : 0.0025;
+  const std::string rule = text_of(config.get("train.lr_scale"));
+  const double ratio = static_cast<double>(batch) / static_cast<double>(whole(most));
+  const double lr = (resolution >= 1024 ? 0.002 : 0.0025) *
+                    (config.said_by_user("train.batch") ? rate_factor(rule, ratio) : 1);
   auto_values.choose("G.adam.lr", lr);
   auto_values.choose("D.adam.lr", lr);
+  if (config.said_by_user("train.batch") && ratio != 1) scale_rates(config, ratio);  // the others
   auto_values.choose("ema.half_life", static_cast<double>(batch) * 10 / 32);
-  return auto_values.said();
+  if (!auto_values.said().empty())
+    lines.push_back(fmt::format("auto    for {} pixels and {}: {}",
+                                to_text(size),
+                                counted(ranks, "rank"),
+                                auto_values.said()));
+  if (config.said_by_user("train.batch") && ratio != 1 && rule == "none")
+    lines.push_back(fmt::format("batch   {} instead of {}: {}", batch, whole(most), kRatesStay));
 }
 
 std::vector<std::string> complete(Config& config, const Site& site) {
   std::vector<std::string> lines;
   const Size resolution = resolution_of(config);
-  if (config.get("stylegan2.automatic").get<bool>()) {
-    const std::string said = choose_sizes(config, resolution, site);
-    if (!said.empty())
-      lines.push_back(fmt::format("auto    for {} pixels and {}: {}",
-                                  to_text(resolution),
-                                  counted(site.ranks, "rank"),
-                                  said));
-  }
+  if (config.get("stylegan2.automatic").get<bool>()) choose_sizes(config, resolution, site, lines);
   const int64_t batch = integer(config, "train.batch");
   if (config.get("stylegan2.gamma") == "auto") {
     const double gamma =
@@ -88,6 +99,20 @@ std::vector<std::string> complete(Config& config, const Site& site) {
   choose_micro_batch(config, site, "stylegan2");
   choose_for_gpu(config, site, "stylegan2", lines);
   return lines;
+}
+
+// The official code, whose blocks, penalties and their intervals are these.
+BenchScript peer() {
+  BenchScript script =
+      official_script("stylegan2", "channel_base channel_max map_depth z_dim w_dim mbstd_group");
+  script.fits = [](const Config& config) {
+    return config.get("data.resolution").is_number() &&
+           config.get("stylegan2.g_architecture") == "skip" &&
+           config.get("stylegan2.d_architecture") == "resnet" &&
+           config.get("stylegan2.pl_weight") != 0 && config.get("stylegan2.g_interval") == 4 &&
+           config.get("stylegan2.d_interval") == 16;
+  };
+  return script;
 }
 
 }  // namespace
@@ -113,8 +138,7 @@ const RecipeFacts& facts() {
                 .preset = "stylegan2",
                 .set = words("data.resolution=64 train.batch=8 train.micro_batch=8 "
                              "stylegan2.channel_base=16384 stylegan2.map_depth=2"),
-                .scripts = {official_script(
-                    "stylegan2", "channel_base channel_max map_depth z_dim w_dim mbstd_group")}},
+                .scripts = {peer()}},
       // Regularisation phases would only add arithmetic to the bytes of the main ones.
       .bench_ddp = {.about = "StyleGAN2, 16 pixels, main phases",
                     .preset = "stylegan2",

@@ -10,6 +10,7 @@
 #include "ops/losses.h"
 #include "recipes/stylegan2/options.h"
 #include "util/error.h"
+#include "util/text.h"
 
 namespace gantrain::stylegan2 {
 
@@ -220,7 +221,7 @@ Json pickled_model(const PickledGenerator& g) {
   Json synthesis = g.arguments.value("synthesis_kwargs", Json::object());
   Json flat = Json::object();
   for (const auto& [key, value] : g.arguments.items()) {
-    if (std::find(g.own.begin(), g.own.end(), key) == g.own.end()) flat[key] = value;
+    if (!contains(g.own, key)) flat[key] = value;
   }
   const bool of_later_repository = g.class_name == "training.networks_stylegan2.Generator" ||
                                    !flat.empty() ||

@@ -130,7 +130,8 @@ const RecipeFacts& facts() {
                              "stylegan3.channel_base=8192 ada.mode=none"),
                 .scripts = {official_script("stylegan3",
                                             "config channel_base channel_max d_channel_base "
-                                            "d_channel_max map_depth z_dim w_dim mbstd_group")}},
+                                            "d_channel_max map_depth z_dim w_dim mbstd_group "
+                                            "num_layers margin")}},
   };
   return record;
 }

@@ -295,7 +295,7 @@ Json pickled_model(const PickledGenerator& g) {
   Json model = {{"recipe", "stylegan3"}};
   Json synthesis = Json::object();
   for (const auto& [key, value] : g.arguments.items()) {
-    const bool own = std::find(g.own.begin(), g.own.end(), key) != g.own.end();
+    const bool own = contains(g.own, key);
     if (!own) synthesis[key] = value;
     if (own && value.is_number_integer()) model[key] = value;
   }

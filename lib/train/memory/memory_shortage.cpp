@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "train/plan/plan.h"
+#include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"
 #include "util/wording.h"
@@ -17,28 +18,6 @@
 namespace gantrain {
 
 namespace {
-
-// In lower case.
-constexpr std::array<std::string_view, 7> kOnDevice{"cuda out of memory",
-                                                    "cuda error: out of memory",
-                                                    "cudaerrormemoryallocation",
-                                                    "cublas_status_alloc_failed",
-                                                    "cudnn_status_alloc_failed",
-                                                    "cuda failure 'out of memory'",
-                                                    "cuda failure 2 'out of memory'"};
-constexpr std::array<std::string_view, 6> kOnHost{"defaultcpuallocator: can't allocate memory",
-                                                  "out of host memory",
-                                                  "std::bad_alloc",
-                                                  "std::bad_array_new_length",
-                                                  "storage size calculation overflowed",
-                                                  "cannot allocate memory"};
-
-template <size_t count>
-bool has_any(const std::string& text, const std::array<std::string_view, count>& words) {
-  return std::any_of(words.begin(), words.end(), [&text](std::string_view word) {
-    return text.find(word) != std::string::npos;
-  });
-}
 
 // "20.00 MiB ..." or "20 bytes ..." -> bytes; 0 for anything else.
 int64_t size_at(const std::string& text, size_t at) {
@@ -134,10 +113,9 @@ std::string ways_out(const MemoryShortage& shortage, const MemoryUser& user) {
 std::optional<MemoryShortage> shortage_in(std::string_view message) {
   const std::string text = lower(message);
   MemoryShortage found;
-  found.on_device = has_any(text, kOnDevice);
-  if (!found.on_device && !has_any(text, kOnHost)) return std::nullopt;
-  // The loader of libraries says so of the room for their thread-local variables, which is fixed.
-  if (text.find("static tls") != std::string::npos) return std::nullopt;
+  const MemoryLack lack = memory_lack(message);
+  if (lack == MemoryLack::kNone) return std::nullopt;
+  found.on_device = lack == MemoryLack::kOfDevice;
   for (const char* words : {"tried to allocate ", "a tensor of "}) {
     if (found.asked == 0) found.asked = size_after(text, words);
   }

@@ -214,14 +214,42 @@ std::vector<StagePlan> plan_stages(const TrainOptions& options,
   return plans;
 }
 
-std::string batch_text(const BatchPlan& plan, const Config& config) {
-  std::string text = plan.text();
+namespace {
+
+// The plans of the players that have an accumulation of their own: {player, plan}.
+std::vector<std::pair<std::string, BatchPlan>> own_plans(const BatchPlan& plan,
+                                                         const Config& config) {
+  std::vector<std::pair<std::string, BatchPlan>> plans;
   for (const Key& key : config.schema()) {
     if (!ends_with(key.path, ".accumulate") || key.path == "train.accumulate") continue;
     const Json& value = config.get(key.path);
     if (!value.is_number()) continue;
     const std::string player = key.path.substr(0, key.path.find('.'));
-    const BatchPlan own = plan_player(plan, player, value.get<int64_t>());
+    plans.emplace_back(player, plan_player(plan, player, value.get<int64_t>()));
+  }
+  return plans;
+}
+
+}  // namespace
+
+void check_stages(const TrainOptions& options,
+                  const Config& config,
+                  const Schedule& schedule,
+                  int64_t world) {
+  int64_t number = 0;
+  for (const StagePlan& stage : plan_stages(options, schedule, world)) {
+    try {
+      if (stage.images > 0) own_plans(stage.plan, config);
+    } catch (const UserError& e) {
+      fail(e.code(), "{}: {}", schedule.name_of(number), e.what());
+    }
+    ++number;
+  }
+}
+
+std::string batch_text(const BatchPlan& plan, const Config& config) {
+  std::string text = plan.text();
+  for (const auto& [player, own] : own_plans(plan, config)) {
     if (own.accumulate == plan.accumulate) continue;
     text += fmt::format("; {}: {} accumulated x {}", player, own.accumulate, own.micro_batch);
   }

@@ -95,6 +95,11 @@ struct StagePlan {
 std::vector<StagePlan> plan_stages(const TrainOptions& options,
                                    const Schedule& schedule,
                                    int64_t world);
+// Throws where a stage cannot be cut as its options and PLAYER.accumulate say, and names it.
+void check_stages(const TrainOptions& options,
+                  const Config& config,
+                  const Schedule& schedule,
+                  int64_t world);
 
 // Says how a batch is cut, and how for the players that have an accumulation of their own: "batch
 // 16 = 2 ranks x 8; D: 4 accumulated x 2". Throws UserError(kUsage) as plan_player does.

@@ -228,7 +228,7 @@ void Generation::check_start(const Dataset& dataset, Group& group) const {
   RankInfo ranks = group.ranks();
   if (ranks.nodes == 1) return;
   const bool is_new = !session_->compared;
-  if (std::ranges::count(numbers_of_ranks(is_new ? 1 : 0, group), 1.0) == 0) return;
+  if (!contains(numbers_of_ranks(is_new ? 1 : 0, group), 1.0)) return;
   ranks.local_rank = is_new || ranks.rank == 0 ? 0 : 1;
   const std::string objection = difference_from_rank_0(setup_, dataset, group, ranks);
   if (is_new && !objection.empty()) fail(Exit::kUsage, "{}", objection);  // follows from no loss

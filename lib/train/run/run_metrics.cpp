@@ -133,7 +133,7 @@ FeatureNetwork* Evaluation::lite0(const std::vector<std::string>& names) {
 bool Evaluation::any_rank_wants_to_stop(bool this_one_does) const {
   const bool wish = wants_stop_() || this_one_does;
   const std::vector<double> wishes = numbers_of_ranks(wish ? 1 : 0, group_);
-  return std::find(wishes.begin(), wishes.end(), 1) != wishes.end();
+  return contains(wishes, 1);
 }
 
 std::optional<std::vector<MetricResult>> Evaluation::measure(const std::vector<std::string>& names,

@@ -165,10 +165,9 @@ void check_stage(const Schedule& schedule, const RunStart& start) {
   // The stage trained last before `seen` is the stage that is due, or an earlier one whose end the
   // last batch has reached or passed.
   const bool exists = saved >= 0 && saved < static_cast<int64_t>(stages.size());
-  const bool fits = exists && saved <= due &&
-                    schedule.stage_at(std::max<int64_t>(
-                        seen - stages[static_cast<size_t>(saved)].batch, 0)) == saved;
-  if (fits || (seen == 0 && saved == 0)) return;
+  const int64_t batch = exists ? stages[static_cast<size_t>(saved)].batch : 0;
+  const int64_t last = schedule.stage_at(std::max<int64_t>(seen - batch, 0));
+  if (saved == due || (exists && saved < due && saved == last)) return;
   fail(Exit::kInput,
        "{}: saved at {} kimg in its stage {}, which does not fit this schedule: there that is {}; "
        "give the schedule.* that the state was trained with",
@@ -241,7 +240,7 @@ std::string difference_from_rank_0(const TrainSetup& setup,
                                    const RankInfo& ranks) {
   // Both are compared as text carries them: a value that is not UTF-8 is replaced in both.
   const Json all = what_matters(setup.config, dataset, ranks);
-  const std::string text = all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_line(all);
   return difference(Json::parse(text), Json::parse(shared_text(text, group, setup.device)), ranks);
 }
 

@@ -83,8 +83,8 @@ class Trainer {
                                                      data_.dataset()->depth(),
                                                      data_.label_rows()});
     snapshots_ = std::make_unique<SnapshotWriter>(*step_, setup.config);
-    plan_stages(train, schedule(), group_->world());  // what cannot be cut ends the run now
-    metrics_ = make_metrics();                        // likewise a file that is no detector
+    check_stages(train, setup.config, schedule(), group_->world());
+    metrics_ = make_metrics();  // a file that is no detector ends the run now
     if (writes() && !options_.run.run_dir.empty()) lock_.take(options_.run.run_dir);
     RunStart start = generation_.begin(options_.run, *step_, *group_, data_.used_classes());
     counters_ = start.counters;
@@ -125,7 +125,7 @@ class Trainer {
         const RunLength length{options_.train.kimg.images, counters_.images_seen};
         check_disk(folder_, save, *snapshots_, options_.save, length, options_.models_kept);
       }
-      writer_->reserve(save);
+      writer_.reserve(save);
       complete_save(save);
       snapshots_->complete(folder_, counters_, data_.used_classes());
     });
@@ -262,7 +262,7 @@ class Trainer {
     if (snapshots_->is_due(before, counters_.images_seen))
       on_rank_0([this] { snapshots_->write(folder_, counters_, data_.used_classes()); });
     if (ticks && writes()) page_.write_if_due(folder_, monotonic_seconds());
-    writer_->check();
+    writer_.check();
     snapshots_->check();
     // Late, because it may take long: what was trained is safe by then. No stop waits for it.
     if (!granted_.stop && metrics_->is_due(before, counters_)) measure();
@@ -307,7 +307,7 @@ class Trainer {
     CheckpointWriter::Save save = save_of_now();  // all of it, for which the writer has memory
     save.state_path.clear();
     save.model_path = path;
-    writer_->save(std::move(save), std::move(afterwards));
+    writer_.save(std::move(save), std::move(afterwards));
   }
 
   CheckpointWriter::Save save_of_now() const {
@@ -320,7 +320,7 @@ class Trainer {
 
   void save() {
     setup_.callbacks.phase("saving");
-    writer_->save(save_of_now(), [this, state = state_path_now()] { end_save(state); });
+    writer_.save(save_of_now(), [this, state = state_path_now()] { end_save(state); });
   }
 
   // Called by the writer's thread when both files are on the disk.
@@ -403,7 +403,7 @@ class Trainer {
 
   void finish_saving() {
     setup_.callbacks.phase("saving");
-    writer_->wait();
+    writer_.wait();
     snapshots_->wait();
   }
 
@@ -482,7 +482,7 @@ class Trainer {
   RankRequests granted_;            // of any rank, known to all since the last iteration
   bool is_first_iteration_ = true;  // of the session or stage
   bool gives_metrics_up_ = false;   // the last ones, for a stop
-  std::unique_ptr<CheckpointWriter> writer_ = std::make_unique<CheckpointWriter>();  // of rank 0
+  CheckpointWriter writer_{setup_.callbacks.saves};  // of rank 0
   std::unique_ptr<SnapshotWriter> snapshots_;
   PageWriter page_;                             // of rank 0
   int64_t sampled_at_ = -1, measured_at_ = -1;  // images seen at the last grid, and metrics

@@ -29,6 +29,8 @@ struct TrainCallbacks {
   // Where this rank's collectives are noted, for the launcher to compare ranks that hang. Null:
   // nowhere.
   RankTrace* trace = nullptr;
+  // Called when the writing of a save begins, and, from the writer's thread, when it has ended.
+  std::function<void(bool now)> saves = [](bool) {};
   // monotonic_seconds() when the command began. The time of --stop-after is counted from here.
   double started = 0;
   // monotonic_seconds() at which the run is to save and stop, because its allocation ends soon

@@ -5,9 +5,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "core/device.h"
@@ -116,6 +116,7 @@ void check_config(const std::string& what,
     const Json before = saved.contains(key.path) ? saved[key.path] : key.value;
     const Json& now = config.get(key.path);
     if (before == now || may_differ(key.path) || is_forced(force, key.path)) continue;
+    if (key.path == "train.batch" && config.has("schedule.batch")) continue;  // that one decides
     if (key.path == kCpuChoice && now == "auto") continue;  // it is the state's then
     differing.push_back(fmt::format("{} {} -> {}", key.path, text_of(before), text_of(now)));
     keys.push_back(key.path);
@@ -398,8 +399,7 @@ at::Tensor HostCopies::copy(const at::Tensor& tensor) {
   }
   const torch::NoGradGuard no_grad;
   memory.copy_(tensor.detach(), /*non_blocking=*/on_device);
-  if (on_device && std::find(devices_.begin(), devices_.end(), tensor.device()) == devices_.end())
-    devices_.push_back(tensor.device());
+  if (on_device && !contains(devices_, tensor.device())) devices_.push_back(tensor.device());
   copied_[elements] = memory;
   return memory;
 }
@@ -432,13 +432,18 @@ void CheckpointWriter::reserve(const Save& save) {
 void CheckpointWriter::save(Save save, std::function<void()> afterwards) {
   wait();
   copy(save);
-  pending_ =
-      std::async(std::launch::async, [save = std::move(save), afterwards = std::move(afterwards)] {
-        stand_back();
-        if (!save.state_path.empty()) write_state(save.state_path, save.state);
-        if (!save.model_path.empty()) write_model(save.model_path, save.model);
-        if (afterwards) afterwards();
-      });
+  writes_(true);
+  std::shared_ptr<void> ended(nullptr, [writes = writes_](void*) { writes(false); });
+  pending_ = std::async(std::launch::async,
+                        [save = std::move(save),
+                         afterwards = std::move(afterwards),
+                         ended = std::move(ended)]() mutable {
+                          const std::shared_ptr<void> before_the_future = std::move(ended);
+                          stand_back();
+                          if (!save.state_path.empty()) write_state(save.state_path, save.state);
+                          if (!save.model_path.empty()) write_model(save.model_path, save.model);
+                          if (afterwards) afterwards();
+                        });
 }
 
 void CheckpointWriter::check() {

@@ -122,7 +122,10 @@ class CheckpointWriter {
     ModelFile model;
   };
 
-  CheckpointWriter() = default;
+  // Calls writes(true) before something is written, and writes(false) when that has ended, well or
+  // not, from the thread that writes.
+  explicit CheckpointWriter(std::function<void(bool)> writes = [](bool) {})
+      : writes_(std::move(writes)) {}
   ~CheckpointWriter();  // waits for the save that is being written; its failure is a warning
 
   // Makes the memory for copies of what `save` holds, so that the first save is as short as the
@@ -140,6 +143,7 @@ class CheckpointWriter {
  private:
   void copy(Save& save);
 
+  std::function<void(bool)> writes_;
   HostCopies copies_;
   std::future<void> pending_;
 };

@@ -223,7 +223,7 @@ void check_resumable(const fs::path& where) {
   const std::string ending = lower(where.extension().string());
   const std::vector<std::string> models = {
       ".safetensors", ".pkl", ".ckpt", ".pth", ".bin", ".onnx"};
-  if (std::ranges::find(models, ending) == models.end()) return;
+  if (!contains(models, ending)) return;
   const bool foreign = ending != ".safetensors";
   fail(Exit::kInput,
        "{}: a model file holds weights, not the state of a run; {}--init-from {} begins a new run "

@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "core/device.h"
@@ -50,6 +51,17 @@ void LossScaler::update(const at::Tensor& found_nonfinite) {
                          settings_.interval);
 }
 
+void LossScaler::begin(int64_t left_out) {
+  // Each step that was left out may have lowered the scale, and nothing else has.
+  const double least = settings_.init * std::pow(settings_.backoff, left_out);
+  const double now = scale_.cpu().item<double>();
+  constexpr double kRounding = 0.999;
+  if (settings_.dynamic ? now >= kRounding * least : now == settings_.init) return;
+  const torch::NoGradGuard no_grad;
+  scale_.fill_(settings_.init);
+  tracker_.zero_();
+}
+
 NamedTensors LossScaler::state() const { return {{"scale", scale_}, {"growth_tracker", tracker_}}; }
 
 namespace {
@@ -60,7 +72,7 @@ constexpr double kClipEps = 1e-6;  // torch's own
 void add_beginnings(const std::string& name, std::vector<std::string>& all) {
   for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
     const std::string part = name.substr(0, dot);
-    if (std::find(all.begin(), all.end(), part) == all.end()) all.push_back(part);
+    if (!contains(all, part)) all.push_back(part);
   }
 }
 
@@ -193,6 +205,7 @@ void GradientGuard::begin() {
   const torch::NoGradGuard no_grad;
   longest_row_.copy_(in_a_row_);
   settled_skipped_ = static_cast<int64_t>(read_free(skipped_.cpu()));
+  scaler_.begin(settled_skipped_);
 }
 
 void GradientGuard::settle() {
@@ -296,7 +309,7 @@ ForwardPrecision forward_precision(const PrecisionOptions& options,
   for (const std::string& part : split(options.keep_float32, ',')) {
     const std::string name = trim(part);
     if (name.empty()) continue;
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (!contains(known, name)) {
       fail(Exit::kUsage,
            "precision.keep_float32 = {}: {} is no network or block of this recipe{}",
            options.keep_float32,

@@ -44,6 +44,10 @@ class LossScaler {
   void update(const at::Tensor& found_nonfinite);
 
   const at::Tensor& current() const { return scale_; }  // float32 [1]
+  // Begins or resumes training with the present content of state(), after so many steps were left
+  // out. A scale that this scaler cannot have come to, as that of a session without one, begins
+  // anew.
+  void begin(int64_t left_out);
   // Returns "scale" and "growth_tracker", the tensors themselves.
   NamedTensors state() const;
 

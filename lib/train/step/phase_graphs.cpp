@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
+#include "core/device.h"
 #include "core/torch.h"
-#include "train/memory/memory_shortage.h"
 #include "train/step/training_step.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -37,6 +37,10 @@ bool same_kind(const at::Tensor& a, const at::Tensor& b) {
 
 bool same_kind(const Batch& a, const Batch& b) {
   return same_kind(a.real, b.real) && same_kind(a.labels, b.labels);
+}
+
+std::string reason_in(const c10::Error& error) {
+  return split(error.what_without_backtrace(), '\n').front();
 }
 
 std::vector<const void*> addresses(const NamedTensors& parameters) {
@@ -180,7 +184,8 @@ PhaseComputed PhaseGraphs::compute(const Call& call, const Batch& inputs, const 
     try {
       record(known, call, inputs, compute);
     } catch (const c10::Error& error) {
-      refuse(call.name, error);
+      if (wanted_ == Graphs::kOn && tells_of_lacking_memory(error)) throw;
+      refuse(call.name, reason_in(error));
       return compute(inputs);
     }
   }
@@ -206,8 +211,9 @@ GradientVerdict PhaseGraphs::step(const std::string& name,
       known.step = pool("steps").record([&] { known.verdict.hold(step()); });
       known.stepped = addresses(parameters);
     } catch (const c10::Error& error) {
+      if (wanted_ == Graphs::kOn && tells_of_lacking_memory(error)) throw;
       known.step_refused = true;
-      refuse(name + "'s step", error);
+      refuse(name + "'s step", reason_in(error));
       return step();
     }
   }
@@ -216,10 +222,8 @@ GradientVerdict PhaseGraphs::step(const std::string& name,
   return known.verdict.copy();
 }
 
-void PhaseGraphs::refuse(const std::string& name, const c10::Error& error) {
+void PhaseGraphs::refuse(const std::string& name, const std::string& why) {
   recorded_.erase(name);
-  if (wanted_ == Graphs::kOn && shortage_in(error.what())) throw;
-  const std::string why = split(error.what_without_backtrace(), '\n').front();
   if (!refused_.emplace(name, why).second) return;
   if (wanted_ == Graphs::kOn) {
     fail(Exit::kUsage,

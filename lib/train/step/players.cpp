@@ -43,8 +43,7 @@ void Optimizer::step(const GradientVerdict& verdict, const std::vector<std::stri
   const torch::NoGradGuard no_grad;
   moves_ = active_;
   for (size_t i = 0; i < names_.size(); ++i) {
-    if (std::find(unreached.begin(), unreached.end(), names_[i]) != unreached.end())
-      moves_[i] = false;
+    if (contains(unreached, names_[i])) moves_[i] = false;
   }
   std::vector<Tensor> parameters = moving(parameters_);
   std::vector<Tensor> gradients;

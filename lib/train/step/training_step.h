@@ -159,7 +159,7 @@ class PhaseGraphs {
   // gradients have the addresses that they had then.
   GradientVerdict step(const std::string& name, const NamedTensors& parameters, const Step& step);
   // From now on runs the phase as it is.
-  void refuse(const std::string& name, const c10::Error& error);
+  void refuse(const std::string& name, const std::string& why);
   // Forgets everything recorded: addresses, shapes or types of what phases work on have changed.
   void clear();
 

@@ -101,6 +101,12 @@ TEST_CASE("OutputOfALaunchedProgramThatIsLostIsAnError") {
               .first == 0);
     CHECK(in_shell(launch + "'seq 9; exit 3' >/dev/full", folder).first == 3);
   }
+  const std::string logs = (folder / "logs").string();
+  const auto [code, said] = in_shell("ulimit -f 8; \"$0\" launch --run-id a --log-dir " + logs +
+                                         " -- sh -c 'seq 20000; echo last words >&2' >/dev/null",
+                                     folder);
+  CHECK(code == 8);
+  CHECK_THAT(said, Catch::Contains("error   " + logs + "/a/0/rank0.out: File too large"));
 }
 
 TEST_CASE("AFlagThatGoesWithAnotherIsRefusedWithoutIt") {

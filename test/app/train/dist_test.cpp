@@ -8,6 +8,7 @@
 
 #include "config/value.h"
 #include "support/catch.h"
+#include "support/reserved_port.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -193,6 +194,32 @@ TEST_CASE("DoctorMeasuresRanksAndLeavesNothingBehind") {
   const Outcome wrong = gantrain(words_of("doctor --nproc none"), {.folder = folder.path()});
   CHECK(wrong.code == 2);
   CHECK_THAT(wrong.err, Catch::Contains("--nproc"));
+  for (const std::string flags : {"--nproc 1 --json", "--device cpu", "--backend gloo"})
+    CHECK(gantrain(words_of("doctor " + flags)).code == 2);
+}
+
+TEST_CASE("DoctorMeasuresTheNodesThatSlurmNames") {
+  const TemporaryFolder folder;
+  const ReservedPort port;
+  const auto task = [&](const std::string& number) {
+    return CommandOptions{.environment = {{"SLURM_JOB_ID", "1"},
+                                          {"SLURM_STEP_ID", "0"},
+                                          {"SLURM_PROCID", number},
+                                          {"SLURM_LOCALID", "0"},
+                                          {"SLURM_STEP_NUM_TASKS", "2"},
+                                          {"SLURM_NODEID", number},
+                                          {"SLURM_STEP_NUM_NODES", "2"},
+                                          {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+                                          {"SLURM_STEP_NODELIST", "localhost,localhost"},
+                                          {"MASTER_PORT", std::to_string(port.number())}},
+                          .folder = folder.path()};
+  };
+  const auto words = words_of("doctor --nproc 2 --device cpu");
+  Command other(words, task("1"));
+  const Outcome outcome = gantrain(words, task("0"));
+  CHECK((outcome.code == 0 || outcome.code == 4));
+  CHECK_THAT(outcome.err, Catch::Contains("preflight 4 ranks in "));
+  other.wait();
 }
 
 TEST_CASE("DoctorPrintsTheTableOfDdpModes") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a command says and how it ends where the host has too little memory for it.
-#include "support/address_space_limit.h"
 #include "support/catch.h"
+#include "support/process_memory.h"
 #include "support/tiny.h"
 
 namespace gantrain {

@@ -239,6 +239,29 @@ TEST_CASE("ARowThatTheServerRejectsIsLeftOutAlone") {
   check_each_once(mlflow, 7);
 }
 
+TEST_CASE("ValuesThatWereMeasuredAnotherWayAreLeftOutAndThatIsSaidOnce") {
+  const TemporaryFolder folder;
+  FakeMlflow mlflow;
+  FakeServer server([&](const Asked& asked) { return mlflow.answer(asked); });
+  const fs::path run = make_run(folder, rows(1, 3));
+  std::string text;
+  for (int kimg = 1; kimg <= 4; ++kimg) {
+    const Json line = {{"kimg", kimg},
+                       {"timestamp", 1795727699 + kimg},
+                       {"recipe", {{"fakes", kimg < 3 ? 1000 : 50}}},
+                       {"results", {{"swd", 10.0 + kimg}}}};
+    text += line.dump() + "\n";
+  }
+  write_file(run / "metric-swd.jsonl", text);
+  const Outcome outcome = send(run, server.url());
+  CHECK(outcome.code == 0);
+  const std::string words = "rows of metric-swd.jsonl that were measured another way";
+  CHECK(says(outcome, words));
+  CHECK(outcome.err.find(words) == outcome.err.rfind(words));
+  for (const auto& [step, values] : std::map<int64_t, size_t>{{1000, 1}, {2000, 1}, {3000, 0}})
+    CHECK(mlflow.points[{"Metrics/swd", step}].size() == values);
+}
+
 TEST_CASE("ABrokenMemoryIsNotGuessed") {
   const TemporaryFolder folder;
   const fs::path run = make_run(folder, rows(1, 3));

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan2/options.h"
 
+#include <algorithm>
+
 #include "recipes/completed_config.h"
 #include "support/catch.h"
 #include "util/error.h"
+#include "util/text.h"
 
 using namespace gantrain;
 
@@ -104,6 +107,29 @@ TEST_CASE("MoreRanksThanABatchFeedsAreRefusedAndGetNoOtherBatch") {
   CHECK(given("stylegan2.mbstd_group", 1) == 1);  // who asks for it gets it
 }
 
+TEST_CASE("RatesThatFollowTheBatchDoSoFromTheAutomaticOne") {
+  for (const auto& [rule, batch, rate] :
+       std::vector<std::tuple<const char*, int64_t, double>>{{"linear", 32, 0.005},
+                                                             {"linear", 16, 0.0025},
+                                                             {"sqrt", 64, 0.005},
+                                                             {"none", 64, 0.0025}}) {
+    CAPTURE(rule, batch);
+    Config config = config_of({{"stylegan2.automatic", true}, {"data.resolution", 256}});
+    config.set("train.batch", batch, "flag --batch");  // 16 without it
+    config.set("train.lr_scale", rule, "flag --lr-scale");
+    const auto lines = complete(config, {.ranks = 1});
+    CHECK(config.get("G.adam.lr").get<double>() == rate);
+    const double of_sgd = automatic(256, 1).get("D.sgd.lr").get<double>();
+    CHECK(config.get("D.sgd.lr").get<double>() == Approx(of_sgd * rate / 0.0025));
+    const bool told = std::ranges::any_of(lines, [](const std::string& line) {
+      return line ==
+             "batch   64 instead of 16: learning rates stay (--lr-scale linear|sqrt scales "
+             "them)";
+    });
+    CHECK(told == (std::string(rule) == "none"));
+  }
+}
+
 TEST_CASE("WhatTheUserGaveIsNotChosen") {
   Config config = config_of({{"stylegan2.automatic", true}, {"data.resolution", 64}});
   config.set("train.batch", 24, "flag --batch");
@@ -114,8 +140,9 @@ TEST_CASE("WhatTheUserGaveIsNotChosen") {
   CHECK(value(config, "D.adam.lr") == 0.0025);
   CHECK(value(config, "stylegan2.gamma") == Approx(0.0002 * 64 * 64 / 24));
   CHECK(config.origin("stylegan2.gamma") == "auto (0.0002 x 64^2 / 24)");
-  REQUIRE(said.size() == 2);
-  CHECK_THAT(said[1], Catch::Contains("0.0002 x 64^2 / 24"));
+  REQUIRE(said.size() == 3);
+  CHECK(starts_with(said[1], "batch   24 instead of 64: learning rates stay"));
+  CHECK_THAT(said[2], Catch::Contains("0.0002 x 64^2 / 24"));
 }
 
 // A paper's batch of 64 made for 8 ranks: fewer ranks accumulate, any divisor will do.

@@ -30,6 +30,7 @@ TEST_CASE("EveryWayToSayThatMemoryIsShortIsUnderstood") {
            Case{kOfAGpu, true, 20 * kMiB},
            Case{"CUDA out of memory. Tried to allocate more than 1EB memory.", true, 0},
            Case{"CUDA error: out of memory\nCUDA kernel errors might be reported later", true, 0},
+           Case{"CUDA driver error: out of memory", true, 0},
            Case{"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
                 true,
                 0},

@@ -56,6 +56,22 @@ TEST_CASE("ASaveHoldsTheMomentAtWhichItWasAskedFor") {
   CHECK(torch::equal(model.tensors.at("w"), weight_then));
 }
 
+TEST_CASE("WhoeverAsksIsToldThatASaveIsWrittenAndThatItHasEndedWellOrNot") {
+  const TemporaryFolder folder;
+  const at::Tensor weight = torch::rand({2});
+  std::vector<bool> told;
+  CheckpointWriter writer([&told](bool now) { told.push_back(now); });
+  Gate gate;
+  writer.save(save_of(folder.path(), "a", weight, weight), [&] { gate.open.wait(); });
+  CHECK(told == std::vector<bool>{true});
+  gate.opened.set_value();
+  writer.wait();
+  CHECK(told == std::vector<bool>{true, false});
+  writer.save(save_of(folder / "missing", "b", weight, weight), {});
+  CHECK_THROWS_AS(writer.wait(), UserError);
+  CHECK(told == std::vector<bool>{true, false, true, false});
+}
+
 TEST_CASE("ASaveWaitsForTheOneBeforeItAndNoneIsDropped") {
   const TemporaryFolder folder;
   const at::Tensor weight = torch::zeros({1000}), moment = torch::zeros({2});

@@ -4,7 +4,7 @@
 #include "recipes/pggan/recipe.h"
 #include "recipes/stylegan1/recipe.h"
 #include "support/catch.h"
-#include "support/resident_bytes.h"
+#include "support/process_memory.h"
 #include "support/spawn_ranks.h"
 #include "support/step_setup.h"
 
@@ -41,7 +41,7 @@ int soak(const Rendezvous& r, const RecipeRow& row) {
     step.run({pictures, {}, i, stage.first});
     // Peaks: what the allocator keeps between them comes and goes.
     int64_t& peak = i < kSwitches / 2 ? early : late;
-    peak = std::max(peak, resident_bytes());
+    peak = std::max(peak, process_memory().resident);
   }
   return late - early < (8 << 20) ? 0 : 1;
 }

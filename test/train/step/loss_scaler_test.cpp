@@ -67,6 +67,21 @@ TEST_CASE("AFixedScaleStays") {
   CHECK(scaler.current().item<float>() == 512);
 }
 
+TEST_CASE("AScaleThatTheScalerCannotHaveComeToBeginsAnew") {
+  const auto begun = [](const ScalerSettings& settings, float loaded, int64_t left_out) {
+    LossScaler scaler(settings, at::kCPU);
+    scaler.state()[0].second.fill_(loaded);
+    scaler.begin(left_out);
+    return scaler.current().item<float>();
+  };
+  const ScalerSettings dynamic{.init = 1024, .backoff = 0.3};
+  CHECK(begun(dynamic, 1, 0) == 1024);     // of a session that did not scale
+  CHECK(begun(dynamic, 4096, 0) == 4096);  // grown
+  CHECK(begun(dynamic, 307.2F, 1) == 307.2F);
+  CHECK(begun(dynamic, 27.648F, 3) == 27.648F);
+  CHECK(begun({.init = 64, .dynamic = false}, 1024, 0) == 64);
+}
+
 TEST_CASE("AScaledLossIsFloat32WhateverTheLossWas") {
   const LossScaler scaler({8}, at::kCPU);
   const at::Tensor loss = torch::full({}, 0.5, at::kHalf);

@@ -27,12 +27,18 @@ class AddressSpaceLimit {
   rlimit before_{};
 };
 
-// Bytes of addresses that this process has.
-inline rlim_t address_space() {
+// Memory of this process in bytes, by /proc/self/statm.
+struct ProcessMemory {
+  int64_t addresses = 0;  // what it has addresses for
+  int64_t resident = 0;   // what lies in RAM
+};
+
+inline ProcessMemory process_memory() {
   std::ifstream file("/proc/self/statm");
-  rlim_t pages = 0;
-  file >> pages;
-  return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+  ProcessMemory pages;
+  file >> pages.addresses >> pages.resident;
+  const int64_t page = ::sysconf(_SC_PAGESIZE);
+  return {pages.addresses * page, pages.resident * page};
 }
 
 }  // namespace gantrain
