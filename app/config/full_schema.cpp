@@ -221,6 +221,22 @@ void warn_of_single_underscores(const Config& config,
   }
 }
 
+void warn_of_other_optimizers(const Config& config) {
+  for (const std::string player : {"G.", "D."}) {
+    const std::string chosen = text_of(config.get(player + "optimizer"));
+    for (const Key& key : config.schema()) {
+      const std::vector<std::string> parts = split(key.path, '.');
+      if (parts.size() != 3 || parts[0] + "." != player || parts[1] == chosen) continue;
+      if (!config.said_by_user(key.path) || config.get(key.path) == key.value) continue;
+      warn("{} ({}) does nothing: {}optimizer is {}",
+           key.path,
+           config.origin(key.path),
+           player,
+           chosen);
+    }
+  }
+}
+
 void check_keys(const Config& config, const std::map<std::string, std::string>& environment) {
   for (const auto& [name, text] : environment) {
     if (!starts_with(name, "GANTRAIN_") || name.find("__") == std::string::npos) continue;

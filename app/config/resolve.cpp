@@ -431,6 +431,7 @@ Config resolve(const ConfigSources& request,
   set_from_environment(config, environment);
   if (request.smoke) config.set_tree(smoke_values(), "flag --smoke");
   set_from_flags(config, request.flags);
+  if (request.tells) warn_of_other_optimizers(config);
   config.set("preset", header.preset, header.preset_origin);
   if (!file.run_dir.empty() && request.tells && text_of(config.get("run.run_dir")).empty()) {
     info("config  {0} is of the run in {1}; this is a new run: --run-dir {1} goes on with that one",
@@ -473,14 +474,25 @@ std::vector<std::string> choose_auto_values(Config& config, const Site& site) {
 
 std::optional<DataOptions> data_of_run(const std::filesystem::path& model_file,
                                        const std::string& path) {
-  const std::filesystem::path config = model_file.parent_path() / "config.json";
-  DataOptions options;
+  const fs::path beside = model_file.parent_path(), run = beside.empty() ? "." : beside;
   std::error_code error;
-  const bool known = std::filesystem::exists(config, error);
-  if (known) read_regular_file(config, kMostOfJson);  // refuses a pipe, which is waited for below
-  if (known)
-    options = resolve({.config_file = config.string(), .tells = false}, {}).read<DataOptions>();
-  if (!known && path.empty()) return std::nullopt;
+  if (fs::exists(run / "config.json", error))
+    read_regular_file(run / "config.json", kMostOfJson);  // refuses a pipe, which is waited for
+  const SavedConfig saved =
+      read_saved_config(run, path.empty() ? Unreadable::kRefused : Unreadable::kIgnored);
+  DataOptions options;
+  if (saved.values.is_object()) {  // keys of another version that are not about data do not matter
+    Schema schema;
+    add_keys<DataOptions>(schema);
+    Config config(schema);
+    for (const Key& key : schema) {
+      if (const auto found = saved.find(key.path))
+        config.set(key.path, found->value, found->origin);
+    }
+    options = config.read<DataOptions>();
+  } else if (path.empty()) {
+    return std::nullopt;
+  }
   if (!path.empty() && path != options.path) {
     options.path = path;
     options.labels = "auto";  // the run's file of labels is about the run's pictures

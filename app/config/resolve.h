@@ -37,6 +37,9 @@ void check_keys(const Config& config, const std::map<std::string, std::string>& 
 // Warns of GANTRAIN_TRAIN_BATCH, which would be a key with two underscores.
 void warn_of_single_underscores(const Config& config,
                                 const std::map<std::string, std::string>& environment);
+// Warns of values that the user gives to an optimizer that is not the chosen one: G.adam.lr with
+// G.optimizer=sgd.
+void warn_of_other_optimizers(const Config& config);
 
 // The parts of the command line of `train` that set values.
 struct ConfigSources {

@@ -5,6 +5,7 @@
 #include "config/resolve.h"
 #include "core/tensors.h"
 #include "data/pictures/dataset.h"
+#include "data/pictures/manifest.h"
 #include "draw/draw.h"
 #include "draw/painter.h"
 #include "exchange/import.h"
@@ -136,6 +137,44 @@ void say(const Memorisation& found, const Fakes& fakes, const Dataset& reals) {
 
 }  // namespace
 
+std::shared_ptr<const Dataset> open_data_of_run(
+    const fs::path& model_file,
+    const std::string& path,
+    const DataOptions& options,
+    const std::function<std::shared_ptr<const Dataset>()>& open) {
+  if (!path.empty()) return open();
+  std::error_code error;
+  const fs::path beside = model_file.parent_path(), run = beside.empty() ? "." : beside;
+  if (!fs::exists(options.path, error) &&
+      options.path.find_first_of(":{*?[") == std::string::npos) {
+    fail(Exit::kInput,
+         "{}: no such file or folder; {} names it, as it was called where the training was "
+         "started; --data PATH names it from here",
+         options.path,
+         (run / "config.json").string());
+  }
+  const std::shared_ptr<const Dataset> dataset = open();
+  std::optional<Manifest> before;
+  try {
+    before = read_manifest(run);
+  } catch (const UserError& e) {
+    warn("{}; whether the pictures are those of the run is not known", e.what());
+  }
+  if (!before) return dataset;
+  Manifest now = list_again(*dataset, options.path, *before);
+  if (options.on_bad == OnBad::kSkip) take_broken(*dataset, *before, now);
+  const std::string changed = changes(*before, now, dataset.get());
+  if (!changed.empty()) {
+    fail(Exit::kInput,
+         "{0}: not the pictures that {1} was trained on: {2}; --data PATH names those, --data {0} "
+         "takes what is there now",
+         options.path,
+         run.string(),
+         changed);
+  }
+  return dataset;
+}
+
 int generate(GenerateRequest request) {
   const std::string flags = truncation_flags(request.how) + given_flags(request.how);
   const DrawingModel model = load_drawing_model(request.how);
@@ -228,7 +267,8 @@ int nearest(NearestRequest request) {
   const Fakes fakes = fakes_of(request, model, data);
   const auto shown = read_channels("--channels", request.how.channels, fakes.pictures.size(1));
   fit_to(data, fakes.pictures);
-  const std::shared_ptr<const Dataset> reals = open_dataset(data);
+  const std::shared_ptr<const Dataset> reals = open_data_of_run(
+      find_model(request.how.model), request.data, data, [&] { return open_dataset(data); });
   info("{}", reals->description());
   Job job(reals->size(), "real pictures");
   MemorisationOptions options;

@@ -100,6 +100,8 @@ void decide_latents(GenerateRequest& request) {
 int run_generate(GenerateRequest& request, Options&) {
   if (request.outdir.empty() && request.grid.empty())
     fail(Exit::kUsage, "generate: where to? --outdir FOLDER or -o GRID.png");
+  if (request.outdir.empty() && request.format != PictureFormat::kPng)
+    fail(Exit::kUsage, "--format: goes with --outdir; the grid of -o is a PNG");
   if (!request.grid.empty() && !ends_with(lower(request.grid), ".png"))
     fail(Exit::kUsage, "-o {}: the grid is a PNG; give a name ending in .png", request.grid);
   decide_model("generate", request.how);

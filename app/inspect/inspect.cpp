@@ -265,6 +265,9 @@ int data_inspect(const InspectRequest& request) {
       });
   Advice advice = advise(inspection, request.gpu);
   if (request.labels != "auto") advice.more = " --set data.labels=" + shell_quote(request.labels);
+  if (request.unlabelled != Unlabelled::kAuto)
+    advice.more +=
+        " --set data.unlabelled=" + text_of(Value<Unlabelled>::to_json(request.unlabelled));
   if (request.join != Join::kAuto)
     advice.more += fmt::format(" --set data.join={}", text_of(Value<Join>::to_json(request.join)));
   if (request.json) {

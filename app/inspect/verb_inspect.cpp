@@ -302,6 +302,7 @@ int run_track(TrackRequest& request, Options&) {
   std::error_code error;
   if (!fs::is_directory(request.run, error))
     fail(Exit::kInput, "{}: there is no such run folder", request.run);
+  require_run_folder(request.run);
   const std::vector<TrackTarget> servers = servers_of(request);
   std::signal(SIGPIPE, SIG_IGN);  // of OpenSSL's sockets
   set_log({log_console_level(), Level::kInfo, fs::path(request.run) / "log.txt", ""});
@@ -385,7 +386,8 @@ Verb serve_verb() {
   return verb_of("serve",
                  "the runs of a folder as live pages, and metrics for Prometheus",
                  "Live pages of a folder's runs: status, verdict, pictures and curves; /metrics "
-                 "for Prometheus. Ctrl-C ends it. Without --token every user of this machine can "
+                 "for Prometheus. Links in the folder are not followed. Ctrl-C ends it. Without "
+                 "--token every user of this machine can "
                  "read the pages. With it reading needs the token, too: browsers ask for it as a "
                  "password, Prometheus sends it as \"Authorization: Bearer TOKEN\". It crosses the "
                  "network as plain text; from another machine ssh -L 8300:127.0.0.1:8300 HOST and "

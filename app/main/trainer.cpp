@@ -310,7 +310,7 @@ extern "C" void gantrain_prepare(const char* request_json) {
   const Config config = config_from_json(request.config);
   StartLine start_line(request.started, request.level >= Level::kInfo);
   start_line.show("opening data");
-  prepared_dataset() = open_dataset(config.read<DataOptions>(), {}, request.sharers);
+  prepared_dataset() = open_dataset(data_of_run(config), {}, request.sharers);
 }
 
 extern "C" int gantrain_rank_main(const gantrain::RankContext& context, const char* request_json) {

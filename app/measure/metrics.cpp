@@ -152,8 +152,9 @@ std::vector<int64_t> weights_of(const std::vector<int64_t>& chosen,
                                 const Dataset* data) {
   const auto classes = static_cast<size_t>(generator.classes());
   std::vector<int64_t> weights(classes, 1);
-  if (data != nullptr && data->classes() == generator.classes()) {
-    const ClassTable counted = class_table_of(*data);
+  const ClassTable all = data == nullptr ? ClassTable() : class_table_of(*data);
+  const ClassTable counted = without_empty_end(all, generator.classes());
+  if (counted.size() == classes && !counted.vectors()) {
     for (size_t label = 0; label < classes; ++label) weights[label] = counted[label].pictures;
   }
   if (chosen.empty()) return weights;
@@ -260,6 +261,7 @@ void check_classes(const MetricsRequest& request,
   if (!matched || table.empty() || class_table_of(data).empty()) return;
   const std::vector<std::string> of_model = class_names(table),
                                  of_data = class_names(class_table_of(data));
+  if (are_unnamed(table) && of_model.size() == of_data.size()) return;
   for (size_t label = 0; label < std::max(of_model.size(), of_data.size()); ++label) {
     const std::string model = label < of_model.size() ? of_model[label] : "none";
     const std::string own = label < of_data.size() ? of_data[label] : "none";
@@ -280,10 +282,11 @@ std::vector<MeasuredModel> measured_models(const MetricsRequest& request) {
   const fs::path given = request.how.model;
   std::error_code error;
   if (!fs::is_directory(given, error)) return {{.file = find_model(given)}};
-  find_model(given);  // says what is wrong where there is none
+  const fs::path newest = find_model(given);  // says what is wrong where there is none
   std::vector<MeasuredModel> models;
   for (const NumberedFile& model : find_models(given))
     models.push_back({model.path, given.string(), model.images});
+  if (models.empty()) return {{.file = newest}};  // of a folder that was exported
   if (!request.all_models) models.resize(1);
   std::reverse(models.begin(), models.end());
   return models;
@@ -301,8 +304,8 @@ std::vector<MetricResult> measure_model(const MetricsRequest& request,
   const SynthesisOptions drawn = Painter(generator, how).synthesis();  // checks the flags
   if (request.per_class && generator.classes() == 0)
     fail(Exit::kUsage, "--per-class: {} has no classes", how.model);
-  std::optional<DataOptions> data =
-      data_of_run(request.run.empty() ? model.file : fs::path(request.run) / "model", request.data);
+  const fs::path of_run = request.run.empty() ? model.file : fs::path(request.run) / "model";
+  std::optional<DataOptions> data = data_of_run(of_run, request.data);
   const bool shapes = data && data->path == kShapes;
   const std::vector<std::string> names = names_of(request, data.has_value());
   check_metrics(names,
@@ -317,10 +320,11 @@ std::vector<MetricResult> measure_model(const MetricsRequest& request,
   Pictures* reals = nullptr;
   if (data) {
     apply_flags(request, *data);
+    if (!drawing.classes.vectors()) data->most_classes = generator.classes();
     const at::Tensor fake = GeneratedPictures(generator, {.size = 1}).get({0});
     data->resolution = {.width = fake.size(3), .height = fake.size(2)};
     data->channels = fake.size(1);
-    dataset = with.reals.open(*data);
+    dataset = open_data_of_run(of_run, request.data, *data, [&] { return with.reals.open(*data); });
     check_classes(request, how, drawing.classes, *dataset);
     reals = &with.reals.pictures({.data = *data,
                                   .seed = seed,

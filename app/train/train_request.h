@@ -23,6 +23,8 @@
 
 namespace gantrain {
 
+class FolderLock;
+
 // What `gantrain train` tells the trainer library. Every rank of a run gets the same request, as
 // the JSON text of message_of() (config/schema.h).
 struct TrainRequest {
@@ -217,6 +219,8 @@ struct RaceWish {
   std::vector<std::string> words;  // the training's
   std::string command;             // the command line
   std::string verb;                // "a race"
+  // Where the race would be too short: what to do.
+  std::string advice = "take fewer candidates, a longer --kimg or a larger --extra";
 };
 
 struct PlannedRace {
@@ -231,6 +235,10 @@ struct PlannedRace {
 std::optional<PlannedRace> plan_race(const RaceWish& wish);
 // The same with the configuration that wish.words make.
 PlannedRace plan_race(const RaceWish& wish, Config config);
+
+// Locks the folder of a race or a finetuning (`what`) against a second process with the same
+// command. Throws UserError(kUsage) where there is one.
+void take_folder(const std::filesystem::path& folder, const std::string& what, FolderLock& lock);
 
 // Takes over where the race in the folder stands, if it has begun. Throws UserError(kUsage) where
 // that is another one.

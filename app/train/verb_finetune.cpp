@@ -186,7 +186,8 @@ RaceWish wish_of(const FinetuneFlags& flags, const std::vector<std::string>& wor
           .folder = flags.folder,
           .words = words,
           .command = command_line(),
-          .verb = "finetuning"};
+          .verb = "finetuning",
+          .advice = "a longer --kimg behind --, or --gamma with a number, is needed"};
 }
 
 struct FinetunePlan {
@@ -364,6 +365,12 @@ void check_finetune_flags(const FinetuneFlags& flags, const std::vector<std::str
   }
 }
 
+// A command without the program, which may be called by another path.
+std::string words_of(const std::string& command) {
+  const size_t verb = command.find(" finetune ");
+  return verb == std::string::npos ? command : command.substr(verb);
+}
+
 int run_finetune(const std::vector<std::string>& arguments) {
   FinetuneFlags flags;
   Options options(kFinetuneAbout, "gantrain finetune");
@@ -375,13 +382,14 @@ int run_finetune(const std::vector<std::string>& arguments) {
   const fs::path folder = flags.folder;
   auto state = read_finetuning(folder);
   if (state && !has_begun(*state, folder)) state.reset();
-  if (state && !flags.dry_run && state->command != command_line()) {
+  if (state && !flags.dry_run && words_of(state->command) != words_of(command_line())) {
     fail(Exit::kUsage,
          "{} holds another finetuning: -o another folder begins a new one, the command that goes "
          "on with that one is {}",
          flags.folder,
          state->command);
   }
+  FolderLock lock;  // two at a time would choose among each other's models
   std::optional<PlannedRace> race;
   if (!state || flags.dry_run) {
     Importable model(flags.from, folder);
@@ -394,12 +402,14 @@ int run_finetune(const std::vector<std::string>& arguments) {
     state = Finetuning{
         .command = command_line(), .from = flags.from, .words = plan->words, .metric = flags.by};
     if (flags.gamma != "auto") state->run = (folder / kRunName).string();
-    make_writable_folder(folder);
+    take_folder(folder, "finetuning", lock);
     forget_chosen(folder);
     write_finetuning(folder, *state);
     race = plan->race;
-  } else if (state->run.empty()) {
-    race = plan_race(wish_of(flags, state->words));
+  } else {
+    take_folder(folder, "finetuning", lock);
+    state = read_finetuning(folder);  // another process may have had it meanwhile
+    if (state->run.empty()) race = plan_race(wish_of(flags, state->words));
   }
   if (race) go_on_with(*race);
   Children children;  // from here on signals are passed on

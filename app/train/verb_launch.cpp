@@ -10,7 +10,7 @@
 #include "command/flags.h"
 #include "command/options.h"
 #include "launch/local/supervise.h"
-#include "launch/nodes/node_council.h"
+#include "launch/nodes/node_link.h"
 #include "launch/where/devices.h"
 #include "launch/where/network.h"
 #include "main/verbs.h"

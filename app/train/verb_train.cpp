@@ -276,7 +276,8 @@ void check_apart(const RunOptions& run, const std::string& data) {
 std::vector<std::string> check_plan(const Config& config, const PictureSizes& sizes) {
   const auto run = config.read<RunOptions>();
   if (run.resume != "auto" && run.resume != "none") check_resumable(run.resume);
-  if (!run.init_from.empty()) find_model(run.init_from);
+  const bool begins = run.resume == "none" || find_states(run.run_dir).empty();
+  if (begins && !run.init_from.empty()) find_model(run.init_from);
   if (sizes.counts.empty() && sizes.pictures > 0) {
     fail(Exit::kInput,
          "{0}: {1}, and none of those that were looked at can be read; {2} data inspect {0} says "
@@ -285,11 +286,19 @@ std::vector<std::string> check_plan(const Config& config, const PictureSizes& si
          counted(sizes.pictures, "picture"),
          program());
   }
-  if (sizes.counts.empty()) return {};
+  std::vector<std::string> lines;
+  const std::string freeze = text_of(config.get("recipe")) + ".freeze_d";
+  const bool resumes = run.resume != "auto" && run.resume != "none";
+  if (begins && !resumes && run.init_from.empty() && config.has(freeze) && config.get(freeze) != 0)
+    lines.push_back(
+        fmt::format("warning {}: without --init-from all of D's layers are drawn at "
+                    "random, and the run is refused",
+                    freeze));
+  if (sizes.counts.empty()) return lines;
   const auto data = config.read<DataOptions>();
   const std::string warning = enlargement_warning(sizes, data);
-  std::vector<std::string> lines = {fmt::format(
-      "data    {}, {} of {}", data.path, counted(sizes.pictures, "picture"), sizes_text(sizes))};
+  lines.push_back(fmt::format(
+      "data    {}, {} of {}", data.path, counted(sizes.pictures, "picture"), sizes_text(sizes)));
   if (!warning.empty()) lines.push_back("warning " + warning);
   return lines;
 }

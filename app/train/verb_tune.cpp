@@ -82,6 +82,11 @@ int run_tune(const std::vector<std::string>& arguments) {
     fmt::print("{}folder {}\n", plan, flags.folder);
     return 0;
   }
+  FolderLock lock;
+  if (race.winner.empty()) {
+    take_folder(flags.wish.folder, "race", lock);
+    go_on_with(*planned);  // where another process had the race meanwhile
+  }
   if (race.winner.empty()) {
     for (const std::string& line : split(trim(plan), '\n')) info("race    {}", line);
     Children children;
@@ -206,8 +211,11 @@ PlannedRace plan_race(const RaceWish& wish, Config config) {
   PlannedRace planned{.race = {.command = wish.command, .flags = wish.words, .metric = wish.by},
                       .site = {.folder = wish.folder},
                       .config = training.config};
-  planned.race.rungs = plan_rungs(
-      static_cast<int64_t>(candidates.size()), train.kimg.images, wish.extra, train.batch);
+  planned.race.rungs = plan_rungs(static_cast<int64_t>(candidates.size()),
+                                  train.kimg.images,
+                                  wish.extra,
+                                  train.batch,
+                                  wish.advice);
   for (const Candidate& candidate : candidates) planned.race.racers.push_back({candidate});
   const int64_t ranks = config.read<LaunchOptions>().nproc.value_or(1);
   planned.site.places = race_places(
@@ -216,6 +224,18 @@ PlannedRace plan_race(const RaceWish& wish, Config config) {
   if (on_gpu && !given) planned.site.more.insert(planned.site.more.end(), {"--nproc", "1"});
   if (!config.given("metrics.stop_on")) planned.site.while_racing = {"--stop-on", "collapse"};
   return planned;
+}
+
+void take_folder(const fs::path& folder, const std::string& what, FolderLock& lock) {
+  try {
+    lock.take(folder);
+  } catch (const UserError& e) {
+    if (e.code() != Exit::kUsage) throw;
+    fail(Exit::kUsage,
+         "{}: another {} is at work there; wait for its end, or give another -o",
+         folder.string(),
+         what);
+  }
 }
 
 void go_on_with(PlannedRace& planned) {

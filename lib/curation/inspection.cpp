@@ -193,12 +193,6 @@ struct Seen {
   std::optional<Image> small;  // for the contact sheet
 };
 
-Size seen_size(const ImageInfo& stored, const Image& decoded) {
-  const bool turned = (stored.width > stored.height) != (decoded.width > decoded.height) &&
-                      stored.width != stored.height;
-  return turned ? Size{stored.height, stored.width} : Size{stored.width, stored.height};
-}
-
 Seen see(const Source& source, size_t file, bool on_sheet) {
   thread_local std::string bytes;
   thread_local Image image;
@@ -215,7 +209,8 @@ Seen see(const Source& source, size_t file, bool on_sheet) {
       seen.form = form_of(bytes);
       // The smallest picture from which the small one and the look can be made.
       decode_image(bytes, source.name(file), {.least = square_of(ContactSheet::kCell)}, image);
-      seen.size = seen_size(image_info(bytes, source.name(file)), image);
+      const ImageInfo whole = image_info(bytes, source.name(file));
+      seen.size = {whole.width, whole.height};
     }
   } catch (const UserError& error) {
     if (error.code() != Exit::kInput) throw;
@@ -285,6 +280,7 @@ class Inspector {
     DataOptions options;
     options.path = request.path;
     options.labels = request.labels;
+    options.unlabelled = request.unlabelled;
     options.join = request.join;
     return options;
   }

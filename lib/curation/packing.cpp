@@ -154,6 +154,7 @@ DataOptions data_options(const PackRequest& request) {
   DataOptions options;
   options.path = request.path;
   options.labels = request.labels;
+  options.unlabelled = request.unlabelled;
   options.resolution = request.resolution;
   options.fit = request.fit;
   options.filter = request.filter;
@@ -291,8 +292,15 @@ class Packing {
             {"level", request_.level}};
   }
 
-  [[noreturn]] static void fail_bad(const std::string& reason) {
-    fail(Exit::kInput, "{}; mend or remove it, or leave such pictures out: --on-bad skip", reason);
+  // What is packed stays for a command with --on-bad skip, whose job is the same. A picture that is
+  // mended or removed makes another one.
+  [[noreturn]] static void fail_bad(const std::string& reason, bool keeps) {
+    fail(Exit::kInput,
+         "{}; {}",
+         reason,
+         keeps ? "what is packed stays: the same command with --on-bad skip leaves such pictures "
+                 "out and goes on; when this one is mended or removed, packing begins anew"
+               : "mend or remove it, or leave such pictures out: --on-bad skip");
   }
 
   // Takes over what an earlier command has left. Returns false where a stop was asked for.
@@ -302,8 +310,7 @@ class Packing {
            partial_path(request_.output).string());
     std::vector<ZipEntry> entries;
     for (const PackedPicture& picture : journal_->pictures()) {
-      // What there is stays, so that a command with --on-bad skip still goes on from it.
-      if (!picture.bad.empty() && request_.on_bad == OnBad::kFail) fail_bad(picture.bad);
+      if (!picture.bad.empty() && request_.on_bad == OnBad::kFail) fail_bad(picture.bad, true);
       if (!picture.bad.empty()) continue;
       entries.push_back({.name = entry_name(static_cast<int64_t>(entries.size()), stacks()),
                          .size = picture.bytes,
@@ -365,9 +372,9 @@ class Packing {
 
   void take(int64_t picture, const MadePicture& made) {
     if (!made.bad.empty() && request_.on_bad == OnBad::kFail) {
-      store_->discard();
-      journal_->remove();
-      fail_bad(made.bad);
+      const bool keeps = result_.pictures > 0;
+      keeps ? journal_->flush() : discard();
+      fail_bad(made.bad, keeps);  // not noted: the next command looks at it again
     }
     PackedPicture packed{.label = label_of(picture), .bad = made.bad};
     if (made.bad.empty()) {
@@ -379,6 +386,11 @@ class Packing {
     count(packed);
     journal_->add(std::move(packed));
     callbacks_.progress(picture + 1, count_);
+  }
+
+  void discard() {
+    store_->discard();
+    journal_->remove();
   }
 
   // Returns false where a stop was asked for.
@@ -396,8 +408,7 @@ class Packing {
   }
 
   [[noreturn]] void fail_all_bad() {
-    store_->discard();
-    journal_->remove();
+    discard();
     fail(Exit::kInput,
          "{}: {}, and none can be read; the first: {}",
          request_.path,
@@ -409,21 +420,37 @@ class Packing {
   std::string dataset_json() const {
     if (found_.labels.none()) return R"({"labels": null})";
     const LabelVectors& vectors = found_.labels.vectors;
-    const bool numbers = vectors.length() > 0;
+    const bool of_vectors = vectors.length() > 0;
+    const bool lists = of_vectors || last_is_empty();
     std::string text = R"({"labels": [)";
     for (size_t i = 0; i < labels_.size(); ++i) {
       text += fmt::format("{}[\"{}\", {}]",
                           i > 0 ? ", " : "",
                           entry_name(static_cast<int64_t>(i), stacks()),
-                          numbers ? vector_text(labels_[i]) : std::to_string(labels_[i]));
+                          of_vectors ? vector_text(labels_[i])
+                          : lists    ? class_text(labels_[i])
+                                     : std::to_string(labels_[i]));
     }
     text += "]";
-    const std::vector<std::string>& names = numbers ? vectors.names : found_.labels.names;
+    const std::vector<std::string>& names = of_vectors ? vectors.names : found_.labels.names;
     if (!names.empty()) {
       const Json json = names;
-      text += fmt::format(", \"{}\": {}", numbers ? "attributes" : "classes", json_line(json));
+      text += fmt::format(", \"{}\": {}", lists ? "attributes" : "classes", json_line(json));
     }
     return text + "}";
+  }
+
+  // Whether the data has a last class without a picture, which numbers of classes would not tell.
+  bool last_is_empty() const {
+    const std::vector<int64_t>& of = found_.labels.of;
+    return !of.empty() && *std::ranges::max_element(of) + 1 < found_.labels.classes;
+  }
+
+  // A list with a single 1: "[0,1,0]".
+  std::string class_text(int64_t label) const {
+    std::vector<int> list(static_cast<size_t>(found_.labels.classes));
+    list[static_cast<size_t>(label)] = 1;
+    return fmt::format("[{}]", fmt::join(list, ","));
   }
 
   // What the data gives of a vector: "[1, null, 0.25]", or null.

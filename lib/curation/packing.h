@@ -33,6 +33,7 @@ struct PackResult {
 // the order of their names, and last dataset.json with {"labels": [["00000/img00000000.png", 0],
 // ...]}, or null without labels. Its key "classes" has the names of the classes; labels that are
 // vectors are lists of numbers, null where the source has none, and "attributes" has their names.
+// So are classes of which the last has no picture.
 PackResult pack_pictures(const PackRequest& request, const WorkCallbacks& callbacks);
 
 // The file that lists what was left out: NAME.bad.txt.

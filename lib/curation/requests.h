@@ -17,24 +17,29 @@ namespace gantrain {
 
 inline constexpr const char* kDataPathHelp =
     "folder, zip, tar, LMDB, or files of CIFAR or MNIST, as --data takes them";
-inline constexpr const char* kDataLabelsHelp = "CSV or JSON with the class of each picture";
+inline constexpr const char* kDataLabelsHelp =
+    "CSV or JSON with the class of each picture, or its numbers; none: no labels";
+inline constexpr const char* kDataUnlabelledHelp =
+    "pictures without a label, as data.unlabelled has it: auto, keep or refuse";
 
 // `data inspect`: look at every picture of a data set, and say what to start with.
 struct InspectRequest {
   std::string path;             // as data.path
   std::string labels = "auto";  // as data.labels
-  Join join = Join::kAuto;      // as data.join
-  std::string sheet;            // PNG to write with some of the pictures, or ""
-  std::string bad;              // text file to write with the bad files, or ""
-  bool all = false;             // list every duplicate, not only some
-  bool json = false;            // one JSON line instead of the text
-  bool gpu = false;             // the machine has a GPU: advise a preset for one
+  Unlabelled unlabelled = Unlabelled::kAuto;
+  Join join = Join::kAuto;  // as data.join
+  std::string sheet;        // PNG to write with some of the pictures, or ""
+  std::string bad;          // text file to write with the bad files, or ""
+  bool all = false;         // list every duplicate, not only some
+  bool json = false;        // one JSON line instead of the text
+  bool gpu = false;         // the machine has a GPU: advise a preset for one
 };
 
 template <class Field>
 void fields(InspectRequest& o, Field&& field) {
   field("path", o.path, said("PATH,--data"), kDataPathHelp);
   field("labels", o.labels, kDataLabelsHelp);
+  field("unlabelled", o.unlabelled, kDataUnlabelledHelp);
   field("join", o.join, "files that make one picture, as data.join has it: auto, folders or off");
   field("sheet", o.sheet, "PNG to write with up to 100 of the pictures");
   field("bad", o.bad, "text file to write with the bad files, one a line");
@@ -47,7 +52,8 @@ void fields(InspectRequest& o, Field&& field) {
 struct PackRequest {
   std::string path;             // as data.path
   std::string labels = "auto";  // as data.labels
-  std::string output;           // NAME.zip, or a folder
+  Unlabelled unlabelled = Unlabelled::kAuto;
+  std::string output;  // NAME.zip, or a folder
   Size resolution;
   Fit fit = Fit::kCrop;
   Filter filter = Filter::kLanczos;
@@ -76,6 +82,7 @@ void fields(PackRequest& o, Field&& field) {
   field("depth", o.depth, "bits of a value: 8, 16, or auto: 16 where a picture has them");
   field("join", o.join, "files that make one picture, as data.join has it: auto, folders or off");
   field("labels", o.labels, kDataLabelsHelp);
+  field("unlabelled", o.unlabelled, kDataUnlabelledHelp);
   field(
       "max_images", o.max_images, between(1, 1e9, "1 or more"), "only so many, the first by name");
   field("level",
@@ -84,7 +91,9 @@ void fields(PackRequest& o, Field&& field) {
         between(0, 9),
         "0: as large as the pixels, packed and read fastest, as other tools write it; to "
         "9: smallest");
-  field("on_bad", o.on_bad, "skip: leave bad pictures out and list them; or fail");
+  field("on_bad",
+        o.on_bad,
+        "skip: leave bad pictures out and list them; or fail, and keep what is packed");
   field("force", o.force, "replace the output where it exists");
   field("json", o.json, "one JSON line, last on standard output");
 }

@@ -58,6 +58,9 @@ struct DataOptions {
   Filter filter = Filter::kLanczos;
   ScaledJpeg scaled_jpeg = ScaledJpeg::kAuto;
   int64_t synth_size = 65536;
+  // Of a run that goes on: what a list of labels names behind so many classes is no class as long
+  // as it has no picture. 0: a list says how many there are. Not said by the user.
+  int64_t most_classes = 0;
   int64_t cache_mb = 2048;
 };
 
@@ -80,7 +83,7 @@ void fields(DataOptions& o, Field&& field) {
         o.channels,
         between(1, kMaxChannels),
         "1 grey, 2 grey+alpha, 3 RGB, 4 RGBA; 2 and 4 to 16 of stacks (.npy, TIFF, several files); "
-        "auto: a stack's own, else 1 if all pictures are grey, else 3");
+        "auto: a stack's own, else 1 if all pictures that data.verify looks at are grey, else 3");
   field(
       "depth",
       o.depth,

@@ -14,6 +14,7 @@
 #include "draw/directions.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/log.h"
 #include "util/text.h"
 #include "util/wording.h"
 
@@ -219,8 +220,8 @@ Tensor Painter::picture_of(const Tensor& z, uint64_t noise_seed, const Tensor& l
   options.noise_seed = noise_seed;
   const Tensor one = z.unsqueeze(0);
   if (movable_ == nullptr && !added_.defined())
-    return to_cpu(generator_.images(one, label, options)[0]);
-  return to_cpu(synthesised(generator_.map(one, label, options), options)[0]);
+    return checked(to_cpu(generator_.images(one, label, options)[0]));
+  return checked(to_cpu(synthesised(generator_.map(one, label, options), options)[0]));
 }
 
 Tensor Painter::synthesised(const Tensor& ws, const SynthesisOptions& options) {
@@ -236,7 +237,17 @@ Tensor Painter::map(const Tensor& z, std::optional<int64_t> label) {
 Tensor Painter::picture_of_styles(const Tensor& ws, uint64_t noise_seed) {
   SynthesisOptions options = synthesis_;
   options.noise_seed = noise_seed;
-  return to_cpu(synthesised(ws.unsqueeze(0), options)[0]);
+  return checked(to_cpu(synthesised(ws.unsqueeze(0), options)[0]));
+}
+
+Tensor Painter::checked(Tensor picture) {
+  if (warned_ || picture.isfinite().all().item<bool>()) return picture;
+  warned_ = true;
+  warn("{} draws pictures with values that are not finite: {} of {} in the first of them",
+       model_,
+       picture.isfinite().logical_not().sum().item<int64_t>(),
+       picture.numel());
+  return picture;
 }
 
 }  // namespace gantrain

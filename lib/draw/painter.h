@@ -143,6 +143,7 @@ class Painter {
   void read_level(const ModelRequest& request);
   void read_move(const ModelRequest& request);
   at::Tensor synthesised(const at::Tensor& ws, const SynthesisOptions& options);
+  at::Tensor checked(at::Tensor picture);  // warns of the first that is not finite
 
   Generator& generator_;
   std::string model_;  // for messages
@@ -153,6 +154,7 @@ class Painter {
   std::vector<DirectionEdit> edits_;
   at::Tensor added_;    // [num_ws, w_dim] to every w at the present place; undefined: nothing
   at::Tensor vectors_;  // of labels
+  bool warned_ = false;
 };
 
 // Throws UserError(kUsage) unless the generator has latents of layers: "--mix: MODEL has none".

@@ -174,8 +174,8 @@ void fields(ModelRequest& o, Field&& field) {
   field("model", o.model, said("--model,--network"), kModelHelp);
   field("class",
         o.classes,
-        "conditional models: names, numbers, ranges or all: circle,3-5 (all; of very many the "
-        "first)");
+        "conditional models: names, numbers, ranges or all: circle,3-5; where all names are whole "
+        "numbers, these are meant (all; of very many the first)");
   field("label",
         o.label,
         "models whose labels are vectors: red=1,size=0.3 (others as usual), or a .csv or .npy file "
@@ -183,7 +183,7 @@ void fields(ModelRequest& o, Field&& field) {
   field("trunc",
         o.trunc,
         said("--trunc,--psi"),
-        any_number("a number, usually 0 to 1"),
+        between(-1e6, 1e6, "a number, usually 0 to 1"),
         "style-based models: truncation psi; 1 none, 0.7 usual, 0 the mean picture");
   field("trunc_cutoff",
         o.trunc_cutoff,

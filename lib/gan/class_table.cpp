@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "util/csv.h"
 #include "util/error.h"
@@ -21,6 +22,28 @@ std::optional<int64_t> label_named(const std::string& name, const ClassTable& ta
   return found - table.begin();
 }
 
+// The classes by their names where all of these are whole numbers, but other ones than their places
+// in the table; else nothing.
+std::multimap<int64_t, int64_t> labels_by_number(int64_t classes, const ClassTable& table) {
+  std::multimap<int64_t, int64_t> labels;
+  if (static_cast<int64_t>(table.size()) != classes || are_unnamed(table)) return labels;
+  for (int64_t label = 0; label < classes; ++label) {
+    const auto number = parse_int(table[static_cast<size_t>(label)].name);
+    if (!number) return {};
+    labels.emplace(*number, label);
+  }
+  return labels;
+}
+
+std::string choices(int64_t classes, const ClassTable& table) {
+  const auto by_number = labels_by_number(classes, table);
+  if (by_number.empty())
+    return fmt::format("a name, a number from 0 to {}, a range like 0-2, or all", classes - 1);
+  return fmt::format("a name, a range of names like {}-{}, or all",
+                     by_number.begin()->first,
+                     by_number.rbegin()->first);
+}
+
 [[noreturn]] void refuse(const std::string& text,
                          const std::string& part,
                          int64_t classes,
@@ -31,11 +54,10 @@ std::optional<int64_t> label_named(const std::string& name, const ClassTable& ta
   constexpr size_t kShown = 8;
   for (size_t i = 0; i < known.size() && i < kShown; ++i) first += (i ? ", " : "; ") + known[i];
   fail(Exit::kUsage,
-       "--class {}: {} is no class of this model: a name, a number from 0 to {}, a range like 0-2, "
-       "or all{}{}{}",
+       "--class {}: {} is no class of this model: {}{}{}{}",
        text,
        part.empty() ? "\"\"" : part,
-       classes - 1,
+       choices(classes, table),
        first,
        known.size() > kShown ? ", ..." : "",
        did_you_mean(part, known));
@@ -110,6 +132,22 @@ size_t number_named(const std::string& flag,
 
 }  // namespace
 
+bool are_unnamed(const ClassTable& table) {
+  for (size_t label = 0; label < table.size(); ++label) {
+    if (table[label].name != std::to_string(label)) return false;
+  }
+  return true;
+}
+
+ClassTable without_empty_end(ClassTable table, int64_t classes) {
+  if (table.vectors()) return table;
+  const auto wanted = static_cast<size_t>(classes);
+  const auto empty = [](const ClassRow& row) { return row.pictures == 0; };
+  if (table.size() > wanted && std::all_of(table.begin() + classes, table.end(), empty))
+    table.resize(wanted);
+  return table;
+}
+
 Json to_json(const ClassTable& table) {
   Json rows = Json::array();
   for (const ClassRow& row : table)
@@ -178,6 +216,7 @@ std::vector<int64_t> parse_classes(const std::string& text,
                                    const ClassTable& table) {
   if (const auto whole = label_named(text, table)) return {*whole};  // a name may hold a comma
   std::vector<int64_t> labels;
+  const auto by_number = labels_by_number(classes, table);
   for (const std::string& given : split(text, ',')) {
     const std::string part = trim(given);
     if (const auto named = label_named(part, table)) {
@@ -188,6 +227,13 @@ std::vector<int64_t> parse_classes(const std::string& text,
     std::optional<int64_t> first = parse_int(part.substr(0, dash));
     std::optional<int64_t> last =
         dash == std::string::npos ? first : parse_int(part.substr(dash + 1));
+    if (first && last && !by_number.empty()) {
+      if (!by_number.contains(*first) || !by_number.contains(*last) || *last < *first)
+        refuse(text, part, classes, table);
+      const auto end = by_number.upper_bound(*last);
+      for (auto at = by_number.lower_bound(*first); at != end; ++at) labels.push_back(at->second);
+      continue;
+    }
     if (part == "all") {
       first = 0;
       last = classes - 1;

@@ -40,6 +40,12 @@ class ClassTable : public std::vector<ClassRow> {
   bool vectors() const { return !ranges.empty(); }
 };
 
+// Whether the classes are called by their places in the table, as where the data gives no names.
+bool are_unnamed(const ClassTable& table);
+
+// Returns the table without what it has more than so many classes, if these have no pictures.
+ClassTable without_empty_end(ClassTable table, int64_t classes);
+
 // The form in config.json and in the metadata "gantrain.classes" of a model file:
 // [{"name": "circle", "pictures": 500}, ...], or for vectors {"attributes": [{"name": "size",
 // "pictures": 500, "least": 0, "mean": 0.5, "most": 1, "yes_or_no": false}, ...], "examples":
@@ -62,8 +68,9 @@ ClassTable classes_from_json(const Json& json, const std::string& source);
 
 // Reads what `--class` was given: names, numbers, ranges of numbers and "all", with commas between:
 // "circle", "0-2", "all", "circle,5-7". Returns the labels in the order given. A name wins over a
-// number that is written alike. `classes` is the number of labels that the model has; the table may
-// be empty. Throws UserError(kUsage) with the nearest names.
+// number that is written alike; where all names are whole numbers, numbers and ranges go by them,
+// and the ends of a range must be names. `classes` is the number of labels that the model has; the
+// table may be empty. Throws UserError(kUsage) with the nearest names.
 std::vector<int64_t> parse_classes(const std::string& text,
                                    int64_t classes,
                                    const ClassTable& table);

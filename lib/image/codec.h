@@ -18,7 +18,8 @@ namespace gantrain {
 
 // A file of more than 8 bits keeps 16 where `depth` is 16.
 void decode_png(std::string_view bytes, const std::string& name, int64_t depth, Image& image);
-ImageInfo info_of_png(std::string_view bytes, const std::string& name);
+// `last` is read where these bytes are not the whole file and have no orientation.
+ImageInfo info_of_png(std::string_view bytes, const std::string& name, const ReadEnd& last = {});
 void verify_png(std::string_view bytes, const std::string& name);  // memory for one row alone
 
 void decode_jpeg(std::string_view bytes,
@@ -43,8 +44,15 @@ ImageInfo info_of_tiff(std::string_view bytes, const std::string& name);
 // names the file and the first that is NaN or out of range.
 void put_fraction(double value, int64_t index, const std::string& name, uint16_t& out);
 
-// Returns the EXIF orientation of a JPEG file, 1..8; 1 where it has none or an invalid one.
+// Returns the EXIF orientation of a TIFF block, which "Exif\0\0" may precede: 1..8; 1 where it has
+// none or an invalid one. Any bytes will do.
+int exif_orientation(std::string_view block);
+
+// The same of a JPEG file.
 int jpeg_orientation(std::string_view bytes);
+
+// Returns what becomes of a stored size: orientations from 5 to 8 exchange width and height.
+ImageInfo turned(ImageInfo stored, int orientation);
 
 // Throws UserError(kInput) where a picture is empty or larger than kMaxImageSide or kMaxImageBytes.
 void check_size(const ImageInfo& info, const std::string& name, std::string_view format);

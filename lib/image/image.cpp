@@ -54,8 +54,13 @@ class Tiff {
   bool big_;
 };
 
+constexpr std::string_view kExifMark("Exif\0\0", 6);
+
+}  // namespace
+
 // Exif 2.3, sec. 4.6.4: tag 0x0112 of the first directory.
-int orientation_of(std::string_view block) {
+int exif_orientation(std::string_view block) {
+  if (starts_with(block, kExifMark)) block.remove_prefix(kExifMark.size());
   const Tiff tiff(block);
   const size_t directory = tiff.u32(4);
   const size_t entries = tiff.u16(directory);
@@ -68,6 +73,8 @@ int orientation_of(std::string_view block) {
   }
   return 1;
 }
+
+namespace {
 
 // Values of 8 or 16 bits.
 template <class Value>
@@ -192,6 +199,11 @@ ImageInfo image_info(std::string_view bytes, const std::string& name) {
   }
 }
 
+ImageInfo image_info(std::string_view start, const ReadEnd& last, const std::string& name) {
+  if (recognise(start, name) == Format::kPng) return info_of_png(start, name, last);
+  return image_info(start, name);
+}
+
 namespace {
 
 std::string ending_of(std::string_view name) {
@@ -273,12 +285,15 @@ int jpeg_orientation(std::string_view bytes) {
     const size_t length = byte_at(bytes, at + 2) << 8 | byte_at(bytes, at + 3);
     if (length < 2) break;
     const std::string_view content = bytes.substr(at + 4, length - 2);
-    if (marker == 0xe1 && starts_with(content, std::string_view("Exif\0\0", 6))) {
-      return orientation_of(content.substr(6));
-    }
+    if (marker == 0xe1 && starts_with(content, kExifMark)) return exif_orientation(content);
     at += 2 + length;
   }
   return 1;
+}
+
+ImageInfo turned(ImageInfo stored, int orientation) {
+  if (orientation >= 5 && orientation <= 8) std::swap(stored.width, stored.height);
+  return stored;
 }
 
 Image with_channels(Image image, int64_t channels) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -62,9 +63,9 @@ inline constexpr int64_t kMaxImageSide = 32768;
 inline constexpr int64_t kMaxImageBytes = 400'000'000;  // decoded: 133 million pixels of RGB
 
 // Decodes PNG, JPEG, WebP, TIFF or .npy, told by the content. 16 bits are rounded to 8, palettes
-// become RGB (RGBA with transparency), CMYK becomes RGB, and the EXIF orientation of a JPEG is
-// applied. `name` is for messages. Throws UserError(kInput) "NAME: broken PNG: reason" for
-// truncated or corrupt input; warnings of the JPEG decoder count as corruption.
+// become RGB (RGBA with transparency), CMYK becomes RGB, and the EXIF orientation is applied.
+// `name` is for messages. Throws UserError(kInput) "NAME: broken PNG: reason" for truncated or
+// corrupt input; warnings of the JPEG decoder count as corruption.
 //
 // Of .npy: [H, W], [H, W, C] or [C, H, W], whatever is shorter at the ends being C, and the last
 // where both are alike; uint8, uint16, or floating point from 0 to 1. Of TIFF: pages of one size,
@@ -93,8 +94,16 @@ void decode_image(std::string_view bytes,
 // Throws what decode_image() would throw; it is cheaper where the format allows it.
 void verify_image(std::string_view bytes, const std::string& name);
 
-// Reads the header alone: the size before any EXIF rotation. Throws UserError(kInput).
+// Reads the header alone: the size as decode_image() gives it, after any EXIF rotation. Throws
+// UserError(kInput).
 ImageInfo image_info(std::string_view bytes, const std::string& name);
+
+// Returns the last bytes of a file.
+using ReadEnd = std::function<std::string()>;
+
+// Does the same from the first bytes of a file, and from the last ones where its format needs them.
+// Throws UserError(kInput) also where these bytes do not tell.
+ImageInfo image_info(std::string_view start, const ReadEnd& last, const std::string& name);
 
 // Whether a name ends in png, jpg, jpeg or webp, in any case.
 bool is_image_name(std::string_view name);

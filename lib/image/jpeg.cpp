@@ -107,10 +107,10 @@ int divisor_for(const Size& seen, const NeededSize& needed) {
   return 1;
 }
 
-// EXIF's orientations from 5 on turn the picture by a quarter.
-Size seen_size(const Header& header, int orientation) {
-  if (orientation >= 5 && orientation <= 8) return {header.height, header.width};
-  return {header.width, header.height};
+// The picture as it is seen.
+ImageInfo seen_info(const Header& header, int orientation) {
+  return turned({.width = header.width, .height = header.height, .channels = header.grey() ? 1 : 3},
+                orientation);
 }
 
 // Adobe's convention, which all CMYK files in the wild follow: 255 is no ink.
@@ -130,8 +130,7 @@ void cmyk_to_rgb(Image& image) {
 
 ImageInfo info_of_jpeg(std::string_view bytes, const std::string& name) {
   const Handle handle = open_handle(tjInitDecompress());
-  const Header header = read_header(handle, bytes, name);
-  return {.width = header.width, .height = header.height, .channels = header.grey() ? 1 : 3};
+  return seen_info(read_header(handle, bytes, name), jpeg_orientation(bytes));
 }
 
 void decode_jpeg(std::string_view bytes,
@@ -143,7 +142,8 @@ void decode_jpeg(std::string_view bytes,
   const Handle handle = open_handle(tjInitDecompress());
   const Header header = read_header(handle, bytes, name);
   const int orientation = jpeg_orientation(bytes);
-  const int divisor = divisor_for(seen_size(header, orientation), needed);
+  const ImageInfo info = seen_info(header, orientation);
+  const int divisor = divisor_for({info.width, info.height}, needed);
   decode_scaled(handle, header, bytes, name, {1, divisor}, image);
   if (header.cmyk()) cmyk_to_rgb(image);
   image = oriented(std::move(image), orientation);

@@ -7,6 +7,7 @@
 #include <csetjmp>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "image/codec.h"
@@ -122,6 +123,33 @@ void check_png_size(std::string_view bytes, const std::string& name) {
   check_packing(info, {bytes.size(), 258 * 4 * 8 / bits}, name, "PNG");
 }
 
+// The content of the chunk at that place, with its checksum; "" where it is cut off or damaged.
+std::string_view chunk_at(std::string_view bytes, size_t at) {
+  constexpr size_t kAround = 12;  // length, name and checksum
+  if (bytes.size() < kAround || at > bytes.size() - kAround) return "";
+  const size_t length = png_get_uint_32(data_of(bytes) + at);
+  if (length > bytes.size() - at - kAround) return "";
+  const uint8_t* name = data_of(bytes) + at + 4;
+  if (crc32_z(0, name, length + 4) != png_get_uint_32(name + 4 + length)) return "";
+  return bytes.substr(at + 8, length);
+}
+
+// The content of the chunk eXIf (PNG specification, 11.3.4.5). Some programs write it behind the
+// pixels.
+std::string_view exif_of_png(std::string_view bytes) {
+  for (size_t at = 8; at + 12 <= bytes.size();) {
+    if (bytes.substr(at + 4, 4) == "eXIf") return chunk_at(bytes, at);
+    at += 12 + size_t{png_get_uint_32(data_of(bytes) + at)};
+  }
+  return "";
+}
+
+// The same from the last bytes of a file, which need not begin with a chunk.
+std::string_view end_exif_of_png(std::string_view last) {
+  const size_t name = last.rfind("eXIf");
+  return name == std::string_view::npos || name < 4 ? "" : chunk_at(last, name - 4);
+}
+
 // A file whose header was read, and whose size is checked. Owns libpng's structures.
 class PngFile {
  public:
@@ -203,14 +231,18 @@ bool write_png(png_structp png, png_infop info, const Image& image, int level) {
 
 }  // namespace
 
-ImageInfo info_of_png(std::string_view bytes, const std::string& name) {
-  return PngFile(bytes, name, /*keeps_16=*/true).info();
+ImageInfo info_of_png(std::string_view bytes, const std::string& name, const ReadEnd& last) {
+  const ImageInfo stored = PngFile(bytes, name, /*keeps_16=*/true).info();
+  const std::string_view exif = exif_of_png(bytes);
+  const std::string end = exif.empty() && last ? last() : "";
+  return turned(stored, exif_orientation(end.empty() ? exif : end_exif_of_png(end)));
 }
 
 void decode_png(std::string_view bytes, const std::string& name, int64_t depth, Image& image) {
   PngFile file(bytes, name, depth == 16);
   set_size(image, file.info());
   file.read(image.pixels.data());
+  image = oriented(std::move(image), exif_orientation(exif_of_png(bytes)));
 }
 
 void verify_png(std::string_view bytes, const std::string& name) {

@@ -430,7 +430,7 @@ ImageInfo info_of_pages(const TiffFile& file, const std::vector<std::pair<Page, 
     file.unknown("{} or more channels; 1 to {} are taken", channels, kMaxChannels);
   const bool stack = pages.size() > 1 ? is_stack(channels) : is_stack(channels) && !first.colors;
   ImageInfo info{first.width, first.height, channels, first.depth(), stack};
-  if (pages.size() == 1 && first.orientation >= 5) std::swap(info.width, info.height);
+  if (pages.size() == 1) info = turned(info, static_cast<int>(first.orientation));
   check_size(info, file.name(), "TIFF");
   return info;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "image/codec.h"
 #include "image/image.h"
@@ -24,6 +25,30 @@ const char* reason_of(VP8StatusCode status) {
     default:
       return "damaged data";
   }
+}
+
+size_t little_number(std::string_view bytes, size_t at) {
+  size_t number = 0;
+  for (size_t i = 4; i > 0; --i) number = number << 8 | data_of(bytes)[at + i - 1];
+  return number;
+}
+
+// The content of the chunk EXIF, where the header's flag says that there is one (WebP container
+// specification). Chunks: name, length, content, and a byte more where the length is odd. A file
+// that was cut off is refused, since the chunk stands behind the pixels.
+std::string_view exif_of_webp(std::string_view bytes, const std::string& name) {
+  constexpr size_t kHeader = 30;
+  constexpr uint8_t kFlag = 0x08;
+  if (bytes.size() < kHeader || bytes.substr(12, 4) != "VP8X") return "";
+  if ((data_of(bytes)[20] & kFlag) == 0) return "";
+  if (little_number(bytes, 4) + 8 > bytes.size())
+    fail(Exit::kInput, "{}: broken WebP: {}", name, reason_of(VP8_STATUS_NOT_ENOUGH_DATA));
+  for (size_t at = 12; at + 8 <= bytes.size();) {
+    const size_t length = little_number(bytes, at + 4);
+    if (bytes.substr(at, 4) == "EXIF") return bytes.substr(at + 8, length);
+    at += 8 + length + length % 2;
+  }
+  return "";
 }
 
 WebPConfig config_of(const AnimationOptions& options) {
@@ -60,9 +85,8 @@ class Picture {
   WebPPicture picture_ = {};
 };
 
-}  // namespace
-
-ImageInfo info_of_webp(std::string_view bytes, const std::string& name) {
+// The picture as it is stored.
+ImageInfo stored_info(std::string_view bytes, const std::string& name) {
   WebPBitstreamFeatures features = {};
   const VP8StatusCode status = WebPGetFeatures(data_of(bytes), bytes.size(), &features);
   if (status != VP8_STATUS_OK) {
@@ -80,8 +104,16 @@ ImageInfo info_of_webp(std::string_view bytes, const std::string& name) {
   return info;
 }
 
+}  // namespace
+
+ImageInfo info_of_webp(std::string_view bytes, const std::string& name) {
+  const ImageInfo stored = stored_info(bytes, name);
+  return turned(stored, exif_orientation(exif_of_webp(bytes, name)));
+}
+
 void decode_webp(std::string_view bytes, const std::string& name, Image& image) {
-  const ImageInfo info = info_of_webp(bytes, name);
+  const ImageInfo info = stored_info(bytes, name);
+  const int orientation = exif_orientation(exif_of_webp(bytes, name));
   set_size(image, info);
   WebPDecoderConfig config;
   WebPInitDecoderConfig(&config);
@@ -95,6 +127,7 @@ void decode_webp(std::string_view bytes, const std::string& name, Image& image) 
   if (status != VP8_STATUS_OK) {
     fail(Exit::kInput, "{}: broken WebP: {}", name, reason_of(status));
   }
+  image = oriented(std::move(image), orientation);
 }
 
 std::string encode_webp(const Image& image, int quality) {

@@ -442,6 +442,11 @@ FileContent folder(const fs::path& path, const RecipeTable& recipes) {
   FileContent content{.kind = "folder"};
   int64_t runs = 0, entries = 0;
   std::error_code error;
+  if (const fs::path model = path / "model.safetensors"; fs::is_regular_file(model, error)) {
+    content.kind = "model";  // that was exported, in its folder
+    read_model_file(model, recipes, content);
+    return content;
+  }
   for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
     ++entries;
     if (entry.is_directory(error) && is_run(entry.path())) ++runs;

@@ -288,7 +288,8 @@ Json results_of_rows(const std::string& metric,
 namespace {
 
 constexpr int64_t kShownTogether = 32;
-constexpr const char* kFormat = "1";  // of the files in the folder
+// Of the files in the folder. 2: EXIF turns PNG and WebP, too.
+constexpr const char* kFormat = "2";
 
 // Pictures [N, C, H, W] -> rows, in batches that fit memory.
 Tensor look(const Tensor& pictures, const std::function<Tensor(const Tensor&)>& see) {

@@ -26,6 +26,7 @@ struct RuleLimits {
   double won_loss = 0.05, won_gap = 5, vanished = 1e-3;
   // How much a measured distance falls, as shares: since the first measurement, in the last third.
   double fall = 0.05, last_fall = 0.01;
+  double worse = 1.1;  // so many times the lowest: the verdict says the last one, too
   // So many measurements tell whether it falls in their last third.
   size_t measurements = 4;
 };

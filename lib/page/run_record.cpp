@@ -75,11 +75,12 @@ std::optional<double> number_at(const AnyJson& object, const char* key) {
 }
 
 // Drops the points at this place or later, which were written before the run resumed from an
-// earlier state.
-void append(Curve* curve, double kimg, double value) {
+// earlier state; of a metric that at this place alone: earlier models may be measured later.
+void append(Curve* curve, double kimg, double value, bool of_metric = false) {
   if (curve == nullptr) return;
-  while (!curve->empty() && curve->back().first >= kimg) curve->pop_back();
-  curve->emplace_back(kimg, value);
+  const auto at = std::ranges::lower_bound(*curve, kimg, {}, &Curve::value_type::first);
+  const auto stays = of_metric && at != curve->end() ? at + (at->first == kimg) : curve->end();
+  curve->insert(curve->erase(at, stays), {kimg, value});
 }
 
 std::optional<double> kimg_of_row(const SortedJson& row) {
@@ -383,7 +384,7 @@ std::map<std::string, Curve> read_metrics(const fs::path& run_folder) {
       const std::string& recipe = recipes.of(line);
       for (const auto& [name, value] : results->items()) {
         const std::string own = name == metric ? name : metric + "/" + name;
-        append(curve_of(curves, own + recipe), *kimg, number_or_nan(value));
+        append(curve_of(curves, own + recipe), *kimg, number_or_nan(value), true);
       }
     });
   }

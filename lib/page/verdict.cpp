@@ -340,8 +340,11 @@ QualityVerdict judge_measurements(const RunRecord& run, const MeasuredQuality& m
              unchanged + "; " + variety(run),
              "quality that does not rise"}};
   }
-  const std::string fall = fall_text(measured);
+  std::string fall = fall_text(measured);
   if (falls_at_last(curve)) {
+    const double now = curve.back().second;
+    if (now > kRuleLimits.worse * lowest(curve.begin(), curve.end()))
+      fall += fmt::format(" (now {:.4g})", now);
     return {{Judgement::kLearning, "learning", fall + "; " + variety(run), "quality that rises"},
             enough};
   }

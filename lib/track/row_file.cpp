@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "track/row_file.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 
 #include "config/value.h"
 #include "launch/where/network.h"
+#include "track/track.h"
 #include "util/file.h"
 #include "util/hash.h"
 #include "util/text.h"
@@ -128,10 +128,15 @@ void RowFile::take(std::string_view line, Piece& piece, size_t& values) const {
   const Json json = parse_foreign(line);
   if (!json.is_object()) return;
   TrackedRow row{name_, -1, number_in(json, "timestamp"), {}};
-  name_ == "stats.jsonl" ? read_stats_row(json, row) : read_metric_row(json, row, piece);
-  if (row.step <= piece.after.step || row.values.empty()) return;
+  const bool is_metric = name_ != "stats.jsonl";
+  is_metric ? read_metric_row(json, row, piece) : read_stats_row(json, row);
+  Cursor& after = piece.after;
+  const bool is_later = row.step > after.step;
+  const bool is_new = is_later || (!after.steps.empty() && !contains(after.steps, row.step));
+  if (row.step < 0 || !is_new || row.values.empty()) return;
   if (!std::isfinite(row.time) || row.time < 0) row.time = 0;
-  piece.after.step = row.step;
+  after.step = std::max(after.step, row.step);
+  if (is_metric) after.steps.push_back(row.step);
   values += row.values.size();
   piece.rows.push_back(std::move(row));
 }

@@ -15,7 +15,6 @@
 #include "config/schema.h"
 #include "launch/where/network.h"
 #include "page/run_record.h"
-#include "track/row_file.h"
 #include "track/track.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -43,7 +42,10 @@ struct Sent {
   Json files = Json::object();  // name -> Cursor
 
   Cursor cursor(const std::string& file) const {
-    return files.contains(file) ? message_from<Cursor>(files[file]) : Cursor();
+    if (!files.contains(file)) return {};
+    Json cursor = files[file];
+    if (cursor.is_object()) cursor.emplace("steps", Json::array());  // earlier versions had none
+    return message_from<Cursor>(cursor);
   }
 };
 
@@ -61,8 +63,15 @@ class StateFile {
   explicit StateFile(fs::path path) : path_(std::move(path)) {
     std::error_code error;
     if (!fs::exists(path_, error)) return;
-    json_ = parse_json(read_regular_file(path_, kMostOfJson), path_.string(), Exit::kInput);
+    json_ = parse_foreign(read_regular_file(path_, kMostOfJson));
     if (!json_.is_object() || !json_.contains("servers") || !json_["servers"].is_object()) broken();
+  }
+
+  // Separated by commas.
+  std::string servers() const {
+    std::vector<std::string> names;
+    for (const auto& [name, sent] : json_["servers"].items()) names.push_back(name);
+    return join(names, ",");
   }
 
   Sent read(const std::string& server) {
@@ -242,8 +251,9 @@ class Sender {
   void send(const std::string& file, Piece piece) {
     // After the loss of an answer the file may have been cut back, and grow again by fewer rows.
     Cursor before = sent_.cursor(file);
-    const bool maybe_sent = piece.rows.front().step <= before.maybe;
-    before.maybe = std::max(before.maybe, piece.rows.back().step);
+    const bool maybe_sent = std::ranges::any_of(
+        piece.rows, [&](const TrackedRow& row) { return row.step <= before.maybe; });
+    for (const TrackedRow& row : piece.rows) before.maybe = std::max(before.maybe, row.step);
     sent_.files[file] = message_of(before);
     save();
     try {
@@ -346,12 +356,6 @@ std::vector<std::string> track(const fs::path& run,
   return behind;
 }
 
-std::string tracked_servers(const fs::path& run) {
-  const Json state = parse_foreign(content_of(run / kStateFile, kMostOfJson).value_or(""));
-  if (!state.is_object() || !state.contains("servers")) return "";
-  std::vector<std::string> names;
-  for (const auto& [name, sent] : state["servers"].items()) names.push_back(name);
-  return join(names, ",");
-}
+std::string tracked_servers(const fs::path& run) { return StateFile(run / kStateFile).servers(); }
 
 }  // namespace gantrain

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <map>
 
@@ -17,13 +18,35 @@ namespace gantrain {
 
 namespace {
 
-// What STATUS says of a run that failed, behind its first words.
-std::string reason_of_end(const fs::path& run) {
+// What STATUS, where it was written since `start`, says of a run that failed, behind its first
+// words. A run that is refused writes none.
+std::string reason_in_status(const fs::path& run, fs::file_time_type start) {
+  std::error_code error;
+  const auto written = fs::last_write_time(run / "STATUS", error);
+  if (error || written + std::chrono::seconds(1) < start) return "";
   const std::string status = read_status(run);
   if (starts_with(status, "ended ")) return status;
   if (!starts_with(status, "failed")) return "";
   const size_t colon = status.find(": ");
   return colon == std::string::npos ? status : status.substr(colon + 2);
+}
+
+int64_t bytes_of(const fs::path& file) {
+  std::error_code error;
+  const auto bytes = fs::file_size(file, error);
+  return error ? 0 : static_cast<int64_t>(bytes);
+}
+
+// What a program has said last as an error, in the file of its standard error, which had so many
+// bytes before; "" for nothing.
+std::string reason_in_console(const fs::path& console, int64_t before) {
+  const int64_t most = std::min(bytes_of(console) - before, int64_t{64} << 10);
+  const std::string word = "error   ";
+  std::string reason;
+  each_line(console, most, [&](const std::string& line) {
+    if (starts_with(line, word)) reason = line.substr(word.size());
+  });
+  return reason;
 }
 
 // A page needs runs that have begun.
@@ -81,13 +104,27 @@ class RungRunner {
       if (!site_.places[place].empty())
         start.environment["CUDA_VISIBLE_DEVICES"] = site_.places[place];
       const std::string& name = race_.racers[racer].candidate.name;
-      if (busy_.size() > 1) start.output = (site_.folder / ("console-" + name + ".txt")).string();
+      if (busy_.size() > 1) start.output = console_of(racer).string();
       info(
           "race    {} in {}", race_.racers[racer].candidate.text(), (site_.folder / name).string());
       children_.start(racer, start);
       busy_[place] = true;
       place_of_[racer] = place;
+      start_of_[racer] = {fs::file_time_type::clock::now(), bytes_of(console_of(racer))};
     }
+  }
+
+  fs::path console_of(size_t racer) const {
+    return site_.folder / ("console-" + race_.racers[racer].candidate.name + ".txt");
+  }
+
+  // Why the candidate's run has ended; where it has said so itself on this standard error, "".
+  std::string reason_of(size_t racer) {
+    const fs::path run = site_.folder / race_.racers[racer].candidate.name;
+    const auto [start, console_bytes] = start_of_[racer];
+    const std::string reason = reason_in_status(run, start);
+    if (!reason.empty() || busy_.size() == 1) return reason;
+    return reason_in_console(console_of(racer), console_bytes);
   }
 
   void take(const Children::End& end) {
@@ -101,7 +138,7 @@ class RungRunner {
     if (stop_ == 0 && children_.stop_signal() != 0) stop_ = code_of_stop(children_.stop_signal());
     if (end.code == 0 || stop_ != 0) return;
     if (loses_by(end.code)) {
-      fail_racer(racer, end.code, reason_of_end(run));
+      fail_racer(racer, end.code, reason_of(end.id));
       if (first_failure_ == 0) first_failure_ = end.code;
       warn("{} is out of the race: {}", racer.candidate.text(), racer.why);
       write_race(site_.folder, race_);
@@ -109,7 +146,7 @@ class RungRunner {
     }
     stop_ = end.code;
     if (!is_stop_code(end.code)) {
-      const std::string reason = reason_of_end(run);
+      const std::string reason = reason_of(end.id);
       broken_ = fmt::format("{}: {}; the same command goes on with the race",
                             run.string(),
                             reason.empty() ? fmt::format("exit code {}", end.code) : reason);
@@ -124,6 +161,8 @@ class RungRunner {
   std::vector<bool> busy_;
   std::vector<size_t> waiting_ = {};
   std::map<size_t, size_t> place_of_ = {};
+  // When the candidate's run was started, and the bytes of its console by then.
+  std::map<size_t, std::pair<fs::file_time_type, int64_t>> start_of_ = {};
   int stop_ = 0, first_failure_ = 0;
   std::string broken_ = "";
 };

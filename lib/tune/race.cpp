@@ -72,7 +72,8 @@ std::string all_failed_text(const Race& race) {
 
 }  // namespace
 
-std::vector<Rung> plan_rungs(int64_t candidates, int64_t length, double extra, int64_t batch) {
+std::vector<Rung> plan_rungs(
+    int64_t candidates, int64_t length, double extra, int64_t batch, const std::string& advice) {
   const std::vector<int64_t> sizes = field_sizes(candidates);
   double shares = 0;  // of the first rung's length, which those who lose train together
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -88,11 +89,11 @@ std::vector<Rung> plan_rungs(int64_t candidates, int64_t length, double extra, i
   }
   if (rungs.front().images < batch) {
     fail(Exit::kUsage,
-         "{} candidates would have {} pictures each at first, fewer than a batch of {}: take fewer "
-         "candidates, a longer --kimg or a larger --extra",
+         "{} candidates would have {} pictures each at first, fewer than a batch of {}: {}",
          candidates,
          rungs.front().images,
-         batch);
+         batch,
+         advice);
   }
   rungs.push_back({length, 1, 1});
   return rungs;

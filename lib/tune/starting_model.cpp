@@ -212,11 +212,15 @@ StartingModel read_starting_model(const fs::path& file_or_run, KeysOfRecipe keys
   }
   StartingModel model{.path = file_or_run};
   const Json header = header_of_model(file);
-  if (header.is_object()) {
-    for (const auto& [name, tensor] : header.items())
-      model.has_discriminator = model.has_discriminator || starts_with(name, "D.");
+  if (!header.is_object()) {
+    fail(Exit::kInput,
+         "{}: {} bytes that are no safetensors file; was it copied to its end?",
+         file.string(),
+         fs::file_size(file, error));
   }
-  if (header.is_object() && header.contains("__metadata__")) {
+  for (const auto& [name, tensor] : header.items())
+    model.has_discriminator = model.has_discriminator || starts_with(name, "D.");
+  if (header.contains("__metadata__")) {
     const Json& metadata = header["__metadata__"];
     const auto said = [&](const char* key) {
       return metadata.is_object() && metadata.contains(key) ? text_of(metadata[key]) : "";

@@ -48,6 +48,35 @@ Exit code_of(const PackRequest& request) {
   return Exit::kDone;
 }
 
+TEST_CASE("AClassOfAListWithoutAPictureIsPacked") {
+  const Scratch scratch;
+  for (int i = 0; i < 3; ++i) scratch.write(fmt::format("in/{}.png", i), one_color(1));
+  scratch.write("in/labels.csv", "file,red,blue,green\n0.png,0,1,0\n1.png,1,0,0\n2.png,0,1,0\n");
+  pack_pictures(request(scratch.path("in"), scratch.path("out")), {});
+  const std::string json = read_file(scratch.path("out/dataset.json"));
+  CHECK(contains(json, "img00000000.png\", [0,1,0]]"));
+  CHECK(contains(json, R"("attributes": ["red","blue","green"])"));
+  const auto packed = open_dataset(at(scratch.path("out")));
+  CHECK(packed->classes() == 3);
+  CHECK(packed->class_name(packed->label(0)) == "blue");
+  // Classes that all have pictures stay numbers.
+  scratch.write("in/labels.csv", "file,red,blue\n0.png,0,1\n1.png,1,0\n2.png,0,1\n");
+  pack_pictures(request(scratch.path("in"), scratch.path("two")), {});
+  const std::string two = read_file(scratch.path("two/dataset.json"));
+  CHECK(contains(two, "img00000000.png\", 1]"));
+  CHECK(contains(two, R"("classes": ["red","blue"])"));
+}
+
+TEST_CASE("PicturesWithoutALabelArePackedWhereTheyAreKept") {
+  const Scratch scratch;
+  for (const char* name : {"cat/1.png", "dog/2.png", "3.png"})
+    scratch.write(std::string("in/") + name, one_color(1));
+  PackRequest keep = request(scratch.path("in"), scratch.path("out"));
+  keep.unlabelled = Unlabelled::kKeep;
+  CHECK(pack_pictures(keep, {}).numbers == 2);
+  CHECK(contains(read_file(scratch.path("out/dataset.json")), "img00000000.png\", null]"));
+}
+
 TEST_CASE("PackedDataHasTheReferencesLayout") {
   const Scratch scratch;
   const PackResult result = pack_pictures(request(mixed(scratch), scratch.path("out.zip")), {});
@@ -264,13 +293,61 @@ TEST_CASE("OutputThatMustNotBeWrittenIsRefused") {
   CHECK(fs::exists(scratch.path("mine/letter.txt")));
 }
 
-TEST_CASE("OnBadFailNamesThePictureAndLeavesNothing") {
+TEST_CASE("OnBadFailNamesThePictureAndKeepsWhatIsPacked") {
+  const Scratch scratch;
+  PackRequest pack = request(mixed(scratch, 60), scratch.path("whole"));
+  scratch.write("in/dog/020x.png", "no picture");  // behind 34 good ones
+  const std::string ending = GENERATE(".zip", "");
+  pack.output = scratch.path("whole" + ending);
+  pack_pictures(pack, {});
+  pack.output = scratch.path("out" + ending);
+  const auto stopping = std::make_shared<bool>(false);
+  REQUIRE(pack_pictures(pack, stop_after(7, stopping)).stopped);
+  pack.on_bad = OnBad::kFail;
+  for (int again = 0; again < 2; ++again) {
+    const std::string error = input_error([&] { pack_pictures(pack, {}); });
+    CHECK(contains(error, "in/dog/020x.png: not a PNG"));
+    CHECK(contains(error, "--on-bad skip leaves such pictures out and goes on"));
+    CHECK_FALSE(fs::exists(pack.output));
+  }
+  pack.on_bad = OnBad::kSkip;
+  const PackResult result = pack_pictures(pack, {});
+  CHECK(result.resumed == 34);
+  CHECK(result.bad.size() == 2);
+  const auto same = [&](const std::string& inside) {
+    return read_file(scratch.path("out" + inside)) == read_file(scratch.path("whole" + inside));
+  };
+  CHECK(same(ending + ".bad.txt"));
+  if (ending == ".zip") {
+    CHECK(same(ending));
+  } else {
+    CHECK(same("/dataset.json"));
+    CHECK(same("/00000/img00000033.png"));
+    CHECK(same("/00000/img00000059.png"));
+  }
+}
+
+TEST_CASE("OnBadFailLeavesNothingWhereNothingIsPacked") {
   const Scratch scratch;
   PackRequest pack = request(mixed(scratch), scratch.path("out.zip"));
+  scratch.write("in/cat/00.png", "no picture");  // the first one
   pack.on_bad = OnBad::kFail;
-  CHECK(contains(input_error([&] { pack_pictures(pack, {}); }), "in/dog/x.png"));
-  CHECK_FALSE(fs::exists(scratch.path("out.zip")));
-  CHECK_FALSE(fs::exists(scratch.path("out.zip.partial")));
+  CHECK(contains(input_error([&] { pack_pictures(pack, {}); }), "mend or remove it, or leave"));
+  for (const char* name : {"out.zip", "out.zip.partial", "out.zip.partial.journal"})
+    CHECK_FALSE(fs::exists(scratch.path(name)));
+}
+
+TEST_CASE("PicturesArePackedAsTheirExifTurnsThem") {
+  const Scratch scratch;
+  const Image image = test_picture(24, 16, 3);
+  const std::string block = exif_block(6, true);
+  scratch.write("in/a.png", with_chunk(encode_png(image), png_chunk("eXIf", block), false));
+  scratch.write("in/b.webp", with_exif(encode_webp(image, 100), {24, 16}, block));
+  for (const char* name : {"turned/a.png", "turned/b.png"})
+    scratch.write(name, encode_png(oriented(image, 6)));
+  pack_pictures(request(scratch.path("in"), scratch.path("out.zip")), {});
+  pack_pictures(request(scratch.path("turned"), scratch.path("expected.zip")), {});
+  CHECK(read_file(scratch.path("out.zip")) == read_file(scratch.path("expected.zip")));
 }
 
 TEST_CASE("WithoutOneGoodPictureThereIsNoOutput") {

@@ -17,6 +17,7 @@
 #include "support/pictures.h"
 #include "support/stopwatch.h"
 #include "util/error.h"
+#include "util/log.h"
 
 namespace gantrain {
 
@@ -99,6 +100,34 @@ TEST_CASE("GreyPicturesStayGreyUnlessOneHasColor") {
   const Scratch mixed;
   files.push_back({"c.png", png(16, 16, 3)});
   CHECK(open_dataset(at(lay_out(mixed, files, kind)))->channels() == 3);
+}
+
+TEST_CASE("GreyBySomePicturesIsSaidAndTheFirstColourThatIsLostIsNamed") {
+  const Scratch scratch;
+  Files files;
+  for (int i = 0; i <= 2000; ++i)
+    files.push_back({fmt::format("{:04}.png", i), png(8, 8, i == 2000 ? 3 : 1)});
+  DataOptions options = at(lay_out(scratch, files, "stored"), 8);
+  set_log({.console = Level::kError});
+  keep_log_lines();
+  const auto dataset = open_dataset(options);
+  CHECK(dataset->channels() == 1);
+  CHECK(contains(dataset->description(),
+                 " 2001 pictures, 8x8x1, grey as the 2000 looked at are (data.channels=3 keeps "
+                 "colour)"));
+  dataset->load(0);
+  CHECK(take_kept_lines().empty());
+  dataset->load(2000);
+  dataset->load(2000);
+  const std::vector<std::string> lines = take_kept_lines();
+  set_log({});
+  REQUIRE(lines.size() == 1);
+  CHECK(contains(lines[0], "2000.png: a picture in colour becomes grey"));
+  options.channels = 1;
+  CHECK_FALSE(contains(open_dataset(options)->description(), "looked at"));
+  options.channels = {};
+  options.verify = Verify::kAll;
+  CHECK(open_dataset(options)->channels() == 3);
 }
 
 TEST_CASE("TransparencyLiesOverWhiteUnlessFourChannelsAreWanted") {

@@ -85,6 +85,42 @@ TEST_CASE("ListsWithASingleOneStayClasses") {
   CHECK(labels.vectors.length() == 0);
 }
 
+TEST_CASE("ListsWithASingleOneHaveNamesAndAsManyClassesAsNumbers") {
+  const std::string lists = R"([["a.png", [0, 1, 0]], ["b.png", [1, 0, 0]], ["c.png", [0, 1, 0]]])";
+  const Names colours = {"red", "blue", "green"};
+  for (const char* key : {"attributes", "label_names", "classes"}) {
+    CAPTURE(key);
+    const Labels labels = of_json(lists, fmt::format(R"(, "{}": ["red", "blue", "green"])", key));
+    CHECK(labels.classes == 3);
+    CHECK(labels.of == std::vector<int64_t>{1, 0, 1});
+    CHECK(labels.names == colours);
+    CHECK(labels.vectors.length() == 0);
+  }
+  CHECK(of_json(lists).classes == 3);
+  CHECK(of_json(lists).names.empty());
+  // Names of other numbers than the list has: none of "attributes", as many classes as "classes".
+  CHECK(of_json(lists, R"(, "attributes": ["red"])").names.empty());
+  const Labels two = of_json(lists, R"(, "classes": ["red", "blue"])");
+  CHECK(two.classes == 2);
+  CHECK(two.names == Names{"red", "blue"});
+  CHECK(contains(entry_error(lists, R"(, "classes": ["red"])"),
+                 "names 1 class, and the labels go up to 1"));
+
+  const Scratch scratch;
+  const std::string csv = "file_name,red,blue,green\na.png,0,1,0\nb.png,1,0,0\nc.png,0,1,0\n";
+  DataOptions options = at(csv_folder(scratch, csv));
+  const auto data = open_dataset(options);
+  CHECK(data->classes() == 3);
+  CHECK(data->class_name(data->label(0)) == "blue");
+  CHECK(data->class_name(2) == "green");
+  // A run that was begun with two goes on with two, as long as no picture has the third.
+  options.most_classes = 2;
+  CHECK(open_dataset(options)->classes() == 2);
+  CHECK(open_dataset(options)->class_name(1) == "blue");
+  options.most_classes = 1;
+  CHECK(open_dataset(options)->classes() == 3);
+}
+
 TEST_CASE("NamesInListsAreSeveralClasses") {
   const Labels labels = of_json(R"([["a.png", ["red", "large"]], ["b.png", ["blue"]],
                                     ["c.png", ["blue", "large"]]])");

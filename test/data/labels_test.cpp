@@ -32,6 +32,33 @@ TEST_CASE("FoldersAreNoClassesWherePicturesLieOutside") {
   CHECK(labels_of_folders({}).classes == 0);
 }
 
+TEST_CASE("APictureBesideFoldersThatAreNoClassesForItIsNamed") {
+  keep_log_lines();
+  const auto said = [](Files files, const std::function<void(DataOptions&)>& change) {
+    for (const char* name : {"cat/1.png", "dog/2.png"}) files.emplace_back(name, one_color(1));
+    const Scratch scratch;
+    DataOptions options = at(lay_out(scratch, files, "folder"));
+    change(options);
+    take_kept_lines();
+    open_dataset(options);
+    return join(take_kept_lines(), "\n");
+  };
+  const auto nothing = [](DataOptions&) {};
+  const Files one = {{"sheet.png", one_color(2)}};
+  CHECK(
+      contains(said(one, nothing),
+               "set: its 2 sub-folders are not taken for classes, since 1 picture lies in none of "
+               "them (sheet.png); move or remove what is no picture of a class, or --set "
+               "data.unlabelled=keep (data inspect and data pack: --unlabelled keep)"));
+  CHECK(contains(said({{"sheet.png", one_color(2)}, {"thumb.png", one_color(3)}}, nothing),
+                 "since 2 pictures lie in none of them (sheet.png, ...)"));
+  CHECK_FALSE(contains(said({}, nothing), "sub-folders"));
+  CHECK_FALSE(contains(said(one, [](DataOptions& o) { o.labels = "none"; }), "sub-folders"));
+  CHECK_FALSE(contains(said(one, [](DataOptions& o) { o.cond = Cond::kOff; }), "sub-folders"));
+  CHECK_FALSE(
+      contains(said(one, [](DataOptions& o) { o.unlabelled = Unlabelled::kKeep; }), "sub-folders"));
+}
+
 TEST_CASE("FoldersThatHoldEverythingAreLookedThrough") {
   const Labels labels = labels_of_folders({"all/cat/1.png", "all/catfish/1.png"});
   CHECK(labels.of == Numbers{0, 1});
@@ -64,8 +91,9 @@ TEST_CASE("JsonThatMakesNoSenseIsNamed") {
         std::string::npos);
   CHECK(
       json_error(R"({"labels": [["b.png", 0]]})") ==
-      "dataset.json: no label for a.png; complete it, or --set data.labels=none does without, and "
-      "data.unlabelled=keep takes such pictures as they are");
+      "dataset.json: no label for a.png; complete it, or --set data.labels=none (data inspect and "
+      "data pack: --labels none) does without, and --set data.unlabelled=keep (--unlabelled keep) "
+      "takes such pictures as they are");
   const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
   CHECK(json_error(R"({"labels": [["a.png", 0]], "classes": )" + deep + "}") ==
         "dataset.json: \"classes\" must be a list of the classes' names");
@@ -246,7 +274,9 @@ TEST_CASE("AContainerInsideAFolderWithoutPicturesIsPointedTo") {
 TEST_CASE("LabelsCanBeLeftOut") {
   const Scratch scratch;
   DataOptions options = at(lay_out(scratch, with("labels.csv", "x/1.png,1\n"), any_kind()));
-  CHECK(contains(open_error(options), "--set data.labels=none does without"));
+  CHECK(
+      contains(open_error(options),
+               "--set data.labels=none (data inspect and data pack: --labels none) does without"));
   options.labels = "none";
   CHECK(open_dataset(options)->classes() == 0);
 }
@@ -265,6 +295,8 @@ TEST_CASE("LabelsThatAreWrongAreNamed") {
   };
   CHECK(contains(error_of("labels.csv", "x/1.png,1\n"), "labels.csv: no label for x/2.png"));
   CHECK(contains(error_of("labels.csv", "x/1.png,1\nx/2.png,-1\n"), "the class of x/2.png is -1"));
+  CHECK(contains(error_of("labels.csv", "\n\nfile,label\nx/1.png,1\nx/2.png\n"),
+                 "labels.csv: line 5: 1 field only"));
   CHECK(contains(error_of("labels.csv", "x/1.png,1\nx/2.png,0.5\n"), "x/2.png is 0.5"));
   CHECK(contains(error_of("labels.csv", "x/1.png,a\nx/1.png,b\nx/2.png,b\n"),
                  "two labels for x/1.png: a and b"));

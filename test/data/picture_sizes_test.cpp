@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "data/containers/source.h"
 #include "data/options.h"
 #include "data/picture_files.h"
 #include "support/catch.h"
@@ -77,6 +78,45 @@ TEST_CASE("TheLineOfTheDataNamesSizesAlphaAndWhatIsIgnored") {
   CHECK(contains(
       open_dataset(at(lay_out(same, {{"a.png", png(16, 16, 3)}}, "folder")))->description(),
       "1 picture, 16x16x3"));
+}
+
+namespace {
+
+// Hardly anything of it can be packed.
+Image noise(int64_t width, int64_t height) {
+  Image image{.width = width, .height = height, .channels = 3};
+  uint32_t state = 1;
+  for (int64_t i = 0; i < width * height * 3; ++i) {
+    state = state * 1664525 + 1013904223;
+    image.pixels.push_back(static_cast<uint8_t>(state >> 24));
+  }
+  return image;
+}
+
+}  // namespace
+
+// Their files are larger than what is read of one for its header.
+TEST_CASE("SizesOfTurnedPicturesAreThoseThatAreSeen") {
+  const Scratch scratch;
+  const Image image = noise(200, 150);
+  const std::string block = exif_block(6, true), chunk = png_chunk("eXIf", block);
+  const std::string webp = with_exif(encode_webp(image, 100), {200, 150}, block);
+  CHECK(webp.size() > 65536);
+  const std::string path =
+      lay_out(scratch,
+              {{"a.jpg", with_orientation(encode_jpeg(image, 100), 6, true)},
+               {"b.png", with_chunk(encode_png(image), chunk, /*behind=*/false)},
+               {"c.png", with_chunk(encode_png(image), chunk, /*behind=*/true)},
+               {"d.webp", webp}},
+              any_kind());
+  const PictureSizes sizes = look_at_sizes(at(path));
+  REQUIRE(sizes.counts.size() == 1);
+  CHECK(sizes.counts[0].size == Size{150, 200});
+  CHECK(common_size(*open_source(at(path))) == Size{150, 200});
+  DataOptions options = at(path);
+  options.resolution = {150, 200};
+  const auto data = open_dataset(options);
+  for (int64_t i = 1; i < 4; ++i) CHECK(data->load(i).pixels == oriented(image, 6).pixels);
 }
 
 TEST_CASE("SizesAreLookedAtWithoutBadPicturesAndWithoutLabels") {

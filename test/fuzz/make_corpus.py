@@ -72,6 +72,10 @@ def pngs():
     save("png", "huge.png", raw_png(30000, 30000, 8, 2, [b"\0" * 30]))
     save("png", "large.png", raw_png(16384, 16384, 8, 6, [b"\0" * 30]))
     save("png", "interlaced.png", raw_png(1, 1, 8, 0, [b"\x55"], interlaced=1))
+    turned = raw_png(3, 2, 8, 0, [b"\0\x40\x80"] * 2, extra=chunk(b"eXIf", exif(6, ">")))
+    save("png", "exif.png", turned)
+    behind = raw_png(3, 2, 8, 0, [b"\0\x40\x80"] * 2)
+    save("png", "exif_behind.png", behind[:-12] + chunk(b"eXIf", b"Exif\0\0" + exif(5, "<")) + behind[-12:])
 
 
 def exif(orientation, order):

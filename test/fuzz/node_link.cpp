@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection between two launchers: what one reads from a stranger, and from a peer that has
 // proved the secret. An input is a byte for the side, the stranger's bytes up to 0x1e, the peer's.
+#include "launch/nodes/node_link.h"
+
 #include <sys/socket.h>
 
 #include "fuzz/fuzz_input.h"
-#include "launch/nodes/node_council.h"
 
 namespace {
 

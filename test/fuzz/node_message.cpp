@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the launchers of two nodes tell each other, one line of it.
 #include "fuzz/fuzz_input.h"
-#include "launch/nodes/node_council.h"
+#include "launch/nodes/node_link.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gantrain;

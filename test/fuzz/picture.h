@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <string_view>
 
 #include "fuzz/fuzz_input.h"
@@ -24,8 +23,7 @@ inline void read_picture(std::string_view bytes) {
   if (!decoded) return;
   require(known, "decode_image() accepts what image_info() refuses");
   require(image.channels == info.channels, "another number of channels than announced");
-  require(std::minmax(image.width, image.height) == std::minmax(info.width, info.height),
-          "another size than announced");
+  require(image.width == info.width && image.height == info.height, "another size than announced");
   require(image.pixels.size() == static_cast<size_t>(image.width * image.height * image.channels),
           "pixels do not fill the picture");
   Image wide;

@@ -182,6 +182,25 @@ TEST_CASE("AClassNamedLikeANumberOrWithACommaIsFoundByItsName", "[gan]") {
   CHECK(parse_classes("a,b", 5, kShapes) == Labels{4});
 }
 
+TEST_CASE("WhereAllNamesAreWholeNumbersRangesGoByThem", "[gan]") {
+  const ClassTable table = {{"1", 5}, {"10", 7}, {"2", 2}, {"03", 2}};
+  CHECK(parse_classes("1-3", 4, table) == Labels{0, 2, 3});
+  CHECK(parse_classes("2-10", 4, table) == Labels{2, 3, 1});
+  CHECK(parse_classes("10,1-2,3", 4, table) == Labels{1, 0, 2, 3});
+  CHECK(parse_classes("all", 4, table) == Labels{0, 1, 2, 3});
+  for (const char* text : {"0", "0-2", "2-4", "3-1", "11"}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH(
+        parse_classes(text, 4, table),
+        Catch::Contains("is no class of this model: a name, a range of names like 1-10, or all"));
+  }
+  // Places, where these are the names, and where some names are words.
+  const ClassTable places = {{"0", 5}, {"1", 7}, {"2", 2}};
+  CHECK(parse_classes("0-1", 3, places) == Labels{0, 1});
+  CHECK_THROWS_WITH(parse_classes("3", 3, places), Catch::Contains("a number from 0 to 2"));
+  CHECK(parse_classes("0-1", 3, {{"1", 5}, {"2", 7}, {"x", 2}}) == Labels{0, 1});
+}
+
 TEST_CASE("WithoutATableNumbersAreTakenUpToTheModelsClasses", "[gan]") {
   CHECK(parse_classes("9", 10, {}) == Labels{9});
   CHECK_THROWS_AS(parse_classes("10", 10, {}), UserError);

@@ -75,6 +75,7 @@ TEST_CASE("JpegExifOrientationIsApplied") {
     CHECK(jpeg_orientation(turned) == orientation);
     const Image image = decode_image(turned, "a.jpg");
     CHECK(image.width == (orientation < 5 ? 16 : 32));
+    CHECK(image_info(turned, "a.jpg").width == image.width);
     CHECK(arrangement(image) == expected[static_cast<size_t>(orientation - 1)]);
   }
 }

@@ -135,6 +135,58 @@ TEST_CASE("VerifyingAPngFindsWhatDecodingFinds") {
   });
 }
 
+namespace {
+
+std::string with_exif_chunk(const Image& image, const std::string& content, bool behind) {
+  return with_chunk(encode_png(image), png_chunk("eXIf", content), behind);
+}
+
+}  // namespace
+
+TEST_CASE("PngExifOrientationIsAppliedBeforeAndBehindThePixels") {
+  const bool behind = GENERATE(false, true), big_endian = GENERATE(false, true);
+  const int64_t depth = GENERATE(8, 16);
+  const Image image = in_depth(test_picture(13, 7, 3), depth);
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    CAPTURE(orientation);
+    const std::string mark = big_endian ? std::string("Exif\0\0", 6) : "";  // some write it, too
+    const std::string bytes =
+        with_exif_chunk(image, mark + exif_block(orientation, big_endian), behind);
+    Image seen;
+    decode_image(bytes, "a.png", {.depth = depth}, seen);
+    CHECK(seen.width == (orientation < 5 ? 13 : 7));
+    CHECK(seen.pixels == oriented(image, orientation).pixels);
+    const ImageInfo info = image_info(bytes, "a.png");
+    CHECK(Size{info.width, info.height} == Size{seen.width, seen.height});
+  }
+}
+
+TEST_CASE("APngWithAHostileExifChunkIsReadAsItIsStored") {
+  const Image image = test_picture(13, 7, 3);
+  const bool behind = GENERATE(false, true);
+  const std::string turned = exif_block(6, true);
+  std::string many = turned.substr(0, 8) + "\xff\xff";  // entries, of which there is none
+  std::string outside = turned;
+  outside[4] = '\x7f';  // the directory
+  for (const std::string& content : {std::string(),
+                                     std::string("MM"),
+                                     turned.substr(0, 18),
+                                     exif_block(0, true),
+                                     exif_block(9, false),
+                                     many,
+                                     outside}) {
+    CHECK(decode_image(with_exif_chunk(image, content, behind), "a.png").pixels == image.pixels);
+  }
+  std::string damaged = with_exif_chunk(image, turned, behind);
+  damaged[damaged.find(turned) + 19] = 5;  // its checksum is that of another orientation
+  CHECK(decode_image(damaged, "a.png").pixels == image.pixels);
+  accepted_damage(with_exif_chunk(image, turned, behind), 2000, [](std::string_view bytes) {
+    const Image seen = decode_image(bytes, "a.png");
+    const ImageInfo info = image_info(bytes, "a.png");
+    CHECK(Size{info.width, info.height} == Size{seen.width, seen.height});
+  });
+}
+
 // Sanitizers take all the addresses there are for themselves.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("VerifyingAPngTakesMemoryForOneRow") {

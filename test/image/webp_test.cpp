@@ -49,6 +49,41 @@ TEST_CASE("WebpWithDamagedBytesIsAnImageOrAnError") {
   accepted_damage(lossless, 2000, decode_webp_bytes);
 }
 
+TEST_CASE("WebpExifOrientationIsApplied") {
+  const bool marked = GENERATE(false, true);
+  const int64_t channels = GENERATE(3, 4);
+  const Image image = test_picture(13, 7, channels);
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    CAPTURE(orientation);
+    const std::string mark = marked ? std::string("Exif\0\0", 6) : "";
+    const std::string bytes = with_exif(
+        encode_webp(image, 100), {13, 7}, mark + exif_block(orientation, orientation % 2 == 0));
+    const Image seen = decode_image(bytes, "a.webp");
+    CHECK(seen.width == (orientation < 5 ? 13 : 7));
+    CHECK(seen.pixels == oriented(with_channels(image, seen.channels), orientation).pixels);
+    const ImageInfo info = image_info(bytes, "a.webp");
+    CHECK(Size{info.width, info.height} == Size{seen.width, seen.height});
+  }
+}
+
+TEST_CASE("AWebpWithAHostileExifChunkIsReadAsItIsStored") {
+  const Image image = test_picture(13, 7, 3);
+  const std::string webp = encode_webp(image, 100), turned = exif_block(6, true);
+  for (const std::string& content :
+       {std::string(), std::string("II*"), turned.substr(0, 18), exif_block(9, true)}) {
+    CHECK(decode_image(with_exif(webp, {13, 7}, content), "a").pixels == image.pixels);
+  }
+  std::string whole = with_exif(webp, {13, 7}, turned);
+  CHECK(accepted_beginnings(whole, decode_webp_bytes) <= 1);
+  accepted_damage(whole, 2000, [](std::string_view bytes) {
+    const Image seen = decode_image(bytes, "a");
+    const ImageInfo info = image_info(bytes, "a");
+    CHECK(Size{info.width, info.height} == Size{seen.width, seen.height});
+  });
+  whole[20] = 0;  // the header does not announce it
+  CHECK(decode_image(whole, "a").pixels == image.pixels);
+}
+
 namespace {
 
 struct Shown {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections between launchers, and what a stranger at the other end can do.
+#include "launch/nodes/node_link.h"
+
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +10,6 @@
 #include <memory>
 #include <thread>
 
-#include "launch/nodes/node_council.h"
 #include "launch/where/network.h"
 #include "launch_helper.h"
 #include "support/catch.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/nodes/node_council.h"
+#include "launch/nodes/node_link.h"
 #include "support/catch.h"
 
 namespace gantrain {

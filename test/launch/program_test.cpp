@@ -301,19 +301,11 @@ TEST_CASE("ProgramsOfTwoNodesMeetFailAndRestartTogether") {
       "done\n"
       "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || { echo first >&2; exit 9; }\n"
       "echo second >&2; exit 9");
-  const auto node = [&](int64_t number) {
-    World world = local_world(2);
-    world.ranks.nodes = 2;
-    world.ranks.world = 4;
-    world.ranks.node_rank = number;
-    world.master = {"127.0.0.1", port.number()};
-    return world;
-  };
   Program other = script.program;
   other.run_id = "another";
   other.scratch = script.folder / "other";
-  Launcher first(script.program, node(0), restarting(1));
-  Launcher second(other, node(1), restarting(1));
+  Launcher first(script.program, node(0, port, {2, 2}), restarting(1));
+  Launcher second(other, node(1, port, {2, 2}), restarting(1));
   const auto here = first.wait(), there = second.wait();
   for (const auto& result : {here, there}) {
     CHECK(result.code == 9);
@@ -321,6 +313,31 @@ TEST_CASE("ProgramsOfTwoNodesMeetFailAndRestartTogether") {
   }
   CHECK_THAT(here.out, Catch::Contains("[rank 1] 1 1 4 0 run "));
   CHECK_THAT(there.out, Catch::Contains("[rank 3] 3 1 4 1 run "));
+}
+
+TEST_CASE("ANodeWhoseRanksHaveEndedTakesPartInWhatBecomesOfTheOthers") {
+  const int64_t early = GENERATE(0, 1);
+  const bool succeeds = GENERATE(true, false);
+  const ReservedPort port;
+  const Script script(
+      fmt::format(": >$D/$TORCHELASTIC_RESTART_COUNT.$RANK\n"
+                  "[ $RANK = {} ] && exit 0\n"
+                  "while [ ! -e $D/$TORCHELASTIC_RESTART_COUNT.{} ]; do sleep 0.01; done\n"
+                  "sleep 0.5\n"
+                  "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && {} || {{ echo late >&2; exit 9; }}",
+                  early,
+                  early,
+                  succeeds ? "exit 0" : "false"));
+  Launcher first(script.program, node(0, port), restarting(1));
+  Launcher second(script.program, node(1, port), restarting(1));
+  for (Launcher* launcher : {&first, &second}) {
+    const auto result = launcher->wait();
+    INFO(result.err);
+    CHECK(result.code == (succeeds ? 0 : 9));
+    CHECK_THAT(result.err, Catch::Contains("starting the ranks again (restart 1 of 1)"));
+  }
+  CHECK(script.read_if_there("1.0") == script.read_if_there("1.1"));
+  CHECK(std::filesystem::exists(script.folder / "1.0"));
 }
 
 TEST_CASE("TheCauseIsFoundInWhatPythonPrints") {

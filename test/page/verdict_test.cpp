@@ -289,6 +289,9 @@ TEST_CASE("FewMeasurementsTellLittle") {
   run.metrics["swd"] = {{0, 80}, {200, 32}};
   CHECK(first(run).word == "learning");
   CHECK(first(run).reason.find("SWD fell by 60 % since kimg 0, from 80 to 32 at kimg 200") == 0);
+  CHECK(first(run).reason.find("(now") == std::string::npos);
+  run.metrics["swd"] = {{0, 80}, {50, 70}, {100, 60}, {150, 50}, {200, 32}, {210, 36}};
+  CHECK(first(run).reason.find("to 32 at kimg 200 (now 36);") != std::string::npos);
   run.metrics["fid"] = {{0, 300}, {200, 290}};  // known better than SWD
   CHECK(first(run).word == "no failure found");
 }

@@ -108,12 +108,12 @@ def palette_png(random, size):
     return content, read_back(content)
 
 
-def rotated_jpeg(orientation):
+def rotated(orientation, form, **options):
     def make(random, size):
         turned = size if orientation < 5 else size[::-1]
         exif = Image.Exif()
         exif[EXIF_TAG] = orientation
-        content = encoded(Image.fromarray(photograph(random, turned, 3)), "JPEG", quality=92, exif=exif)
+        content = encoded(Image.fromarray(photograph(random, turned, 3)), form, exif=exif, **options)
         image = Image.open(io.BytesIO(content)).convert("RGB")
         return content, rgba(image.transpose(TRANSPOSED[orientation]) if orientation > 1 else image)
 
@@ -137,7 +137,9 @@ FORMS = {
     "jpeg_444": ("JPG", pillow("RGB", "JPEG", quality=95, subsampling=0), 1),
     "jpeg_progressive": ("jpg", pillow("RGB", "JPEG", quality=80, progressive=True), 1),
     "jpeg_cmyk": ("jpg", pillow("CMYK", "JPEG", quality=90), 1),
-    **{f"jpeg_exif{k}": ("jpg", rotated_jpeg(k), 1) for k in range(1, 9)},
+    **{f"jpeg_exif{k}": ("jpg", rotated(k, "JPEG", quality=92), 1) for k in range(1, 9)},
+    **{f"png_exif{k}": ("png", rotated(k, "PNG"), 0) for k in (1, 3, 6)},
+    **{f"webp_exif{k}": ("webp", rotated(k, "WEBP", lossless=True), 0) for k in (1, 3, 6)},
     "webp_lossy": ("webp", pillow("RGB", "WEBP", quality=80), 1),
     "webp_lossless": ("webp", pillow("RGB", "WEBP", lossless=True), 0),
     "webp_alpha": ("webp", pillow("RGBA", "WEBP", lossless=True, exact=True), 0),

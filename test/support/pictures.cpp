@@ -3,6 +3,7 @@
 
 #include <png.h>
 #include <turbojpeg.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -98,20 +99,64 @@ std::string write_cmyk_jpeg(int64_t width, int64_t height, const std::vector<uin
   return bytes;
 }
 
-std::string with_orientation(const std::string& jpeg, int orientation, bool big_endian) {
-  const auto number = [&](uint32_t value, int count) {
-    std::string text;
-    for (int i = 0; i < count; ++i) {
-      const int shift = 8 * (big_endian ? count - 1 - i : i);
-      text.push_back(static_cast<char>(value >> shift & 255));
-    }
-    return text;
+namespace {
+
+// Its lowest or highest byte first.
+std::string number_of_bytes(size_t value, int count, bool big_endian) {
+  std::string text;
+  for (int i = 0; i < count; ++i)
+    text.push_back(static_cast<char>(value >> (8 * (big_endian ? count - 1 - i : i)) & 255));
+  return text;
+}
+
+}  // namespace
+
+std::string exif_block(int orientation, bool big_endian) {
+  const auto number = [&](size_t value, int count) {
+    return number_of_bytes(value, count, big_endian);
   };
   std::string block(big_endian ? "MM" : "II");
   block += number(42, 2) + number(8, 4) + number(1, 2);
   block += number(0x0112, 2) + number(3, 2) + number(1, 4);
-  block += number(static_cast<uint32_t>(orientation), 2) + number(0, 2) + number(0, 4);
-  const std::string content = std::string("Exif\0\0", 6) + block;
+  return block + number(static_cast<size_t>(orientation), 2) + number(0, 2) + number(0, 4);
+}
+
+namespace {
+
+std::string riff_chunk(const std::string& name, const std::string& content) {
+  std::string chunk = name + number_of_bytes(content.size(), 4, false) + content;
+  if (content.size() % 2 == 1) chunk.push_back('\0');
+  return chunk;
+}
+
+}  // namespace
+
+std::string png_chunk(const std::string& name, const std::string& content) {
+  const std::string summed = name + content;
+  const auto checksum = crc32_z(0, reinterpret_cast<const Bytef*>(summed.data()), summed.size());
+  return number_of_bytes(content.size(), 4, true) + summed + number_of_bytes(checksum, 4, true);
+}
+
+std::string with_chunk(const std::string& png, const std::string& chunk, bool behind) {
+  constexpr size_t kHeader = 8 + 25, kEnd = 12;  // signature and IHDR; IEND
+  const size_t at = behind ? png.size() - kEnd : kHeader;
+  return png.substr(0, at) + chunk + png.substr(at);
+}
+
+std::string with_exif(const std::string& webp, const Size& size, const std::string& content) {
+  constexpr size_t kExifFlag = 0x08;
+  const auto less_one = [](int64_t side) {
+    return number_of_bytes(static_cast<size_t>(side - 1), 3, false);
+  };
+  const std::string header =
+      number_of_bytes(kExifFlag, 4, false) + less_one(size.width) + less_one(size.height);
+  const std::string inside =
+      "WEBP" + riff_chunk("VP8X", header) + webp.substr(12) + riff_chunk("EXIF", content);
+  return riff_chunk("RIFF", inside);
+}
+
+std::string with_orientation(const std::string& jpeg, int orientation, bool big_endian) {
+  const std::string content = std::string("Exif\0\0", 6) + exif_block(orientation, big_endian);
   const size_t length = content.size() + 2;
   std::string segment("\xff\xe1", 2);
   segment.push_back(static_cast<char>(length >> 8));

@@ -32,6 +32,18 @@ Image test_picture(int64_t width, int64_t height, int64_t channels);
 // A CMYK JPEG of one color, in Adobe's convention (255 is no ink).
 std::string write_cmyk_jpeg(int64_t width, int64_t height, const std::vector<uint8_t>& cmyk);
 
+// An EXIF block that holds this orientation.
+std::string exif_block(int orientation, bool big_endian);
+
+// A chunk of a PNG, with its checksum.
+std::string png_chunk(const std::string& name, const std::string& content);
+
+// `png` with a chunk before its pixels, or behind them.
+std::string with_chunk(const std::string& png, const std::string& chunk, bool behind);
+
+// `webp`, which holds its pixels alone, with a chunk EXIF of that content behind them.
+std::string with_exif(const std::string& webp, const Size& size, const std::string& content);
+
 // `jpeg` with an EXIF block that holds this orientation.
 std::string with_orientation(const std::string& jpeg, int orientation, bool big_endian);
 

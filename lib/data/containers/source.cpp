@@ -363,13 +363,15 @@ void Source::decode(size_t file, const NeededSize& needed, std::string& bytes, I
 
 namespace {
 
-// Most headers lie in the first bytes of a file, which are read alone; nothing where they do not.
+// Most headers lie in the first bytes of a file, which are read alone, or with the last ones;
+// nothing where they do not.
 std::optional<ImageInfo> info_at_start(const std::optional<FilePart>& part) {
   constexpr size_t kStart = size_t{64} << 10;
   if (!part || part->size <= int64_t{kStart}) return std::nullopt;
   check_file_bytes(part->name, static_cast<uint64_t>(part->size));
   try {
-    return image_info(part->bytes(0, kStart), part->name);
+    const auto last = [&] { return part->bytes(part->size - int64_t{kStart}, kStart); };
+    return image_info(part->bytes(0, kStart), last, part->name);
   } catch (const UserError&) {
     return std::nullopt;
   }

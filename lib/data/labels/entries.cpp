@@ -190,6 +190,9 @@ class Entries {
       length = label.numbers.size();
     }
     Labels labels = labels_of_texts(texts, name_, known);
+    // A list of numbers says how many classes there are, also where the last have no picture.
+    labels.classes = std::max(labels.classes, static_cast<int64_t>(length));
+    if (length > 0 && length == attributes_.size()) labels.names = attributes_;
     if (known.size() == labels_.size()) return labels;
     LabelVectors vectors;
     vectors.names = labels.names.empty() ? attributes_ : labels.names;

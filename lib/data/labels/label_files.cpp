@@ -54,7 +54,10 @@ class LabelSearch {
     }
     if (auto labels = beside()) return *labels;
     if (auto labels = sidecars()) return *labels;
-    return labels_of_folders(strip(own_folders()), options_.unlabelled);
+    const std::vector<std::string> pictures_below = strip(own_folders());
+    Labels labels = labels_of_folders(pictures_below, options_.unlabelled);
+    if (labels.none() && options_.cond != Cond::kOff) warn_of_loose(pictures_below);
+    return labels;
   }
 
   const std::set<size_t>& used() const { return used_; }
@@ -96,8 +99,8 @@ class LabelSearch {
     const int64_t most = kListBytes + kListBytesPerPicture * pictures;
     if (bytes <= most) return;
     fail(Exit::kInput,
-         "{}: {} bytes are too many for the labels of {} (at most {}); --set "
-         "data.labels=FILE names another list, none does without",
+         "{}: {} bytes are too many for the labels of {} (at most {}); --set data.labels=FILE "
+         "(data inspect and data pack: --labels FILE) names another list, none does without",
          name,
          bytes,
          counted(pictures, "picture"),
@@ -170,9 +173,10 @@ class LabelSearch {
       if (!label && texts.empty() && !some) return std::nullopt;
       if (!label) {
         fail(Exit::kInput,
-             "{}: {} has no label beside it, others have; --set data.labels=none does without",
+             "{}: {} has no label beside it, others have; {}",
              options_.path,
-             picture);
+             picture,
+             kWithoutLabels);
       }
       texts.push_back(std::move(*label));
     }
@@ -248,6 +252,33 @@ class LabelSearch {
     return std::nullopt;
   }
 
+  // Pictures that lie beside folders of others, like a sheet of them, keep these from being
+  // classes.
+  void warn_of_loose(const std::vector<std::string>& pictures) const {
+    const size_t skip = common_folders(pictures);
+    std::set<std::string> folders;
+    std::vector<std::string> loose;
+    for (const std::string& path : pictures) {
+      const size_t slash = path.find('/', skip);
+      if (slash == std::string::npos) {
+        loose.push_back(path);
+      } else {
+        folders.insert(path.substr(skip, slash - skip));
+      }
+    }
+    if (loose.empty() || folders.size() < 2) return;
+    const auto count = static_cast<int64_t>(loose.size());
+    warn(
+        "{}: its {} sub-folders are not taken for classes, since {} in none of them ({}{}); move "
+        "or remove what is no picture of a class, or --set data.unlabelled=keep (data inspect and "
+        "data pack: --unlabelled keep) takes it without a label; data.labels=none means it so",
+        options_.path,
+        folders.size(),
+        count == 1 ? "1 picture lies" : fmt::format("{} pictures lie", count),
+        loose.front(),
+        count > 1 ? ", ..." : "");
+  }
+
   size_t folder_at(size_t file) const { return folder_of(source_.files()[file]).size(); }
 
   // How long the leading folders are that stand for parts of the container.
@@ -290,6 +321,12 @@ std::map<std::string, int64_t> by_ending(const Source& source, const std::set<si
     counts[ending.size() <= kLongest ? ending : ""] += 1;
   }
   return counts;
+}
+
+void leave_out_empty_end(Labels& labels, int64_t most) {
+  if (most <= 0 || labels.classes <= most || *std::ranges::max_element(labels.of) >= most) return;
+  labels.classes = most;
+  if (!labels.names.empty()) labels.names.resize(static_cast<size_t>(most));
 }
 
 // A container among the files, which may be what was meant.
@@ -391,6 +428,7 @@ FoundPictures find_pictures(const Source& source, const DataOptions& options) {
   }
   LabelSearch search(source, options, found.files);
   found.labels = search.run(found.files);
+  leave_out_empty_end(found.labels, options.most_classes);
   for (std::string& name : found.labels.names) name = valid_text(name);
   for (std::string& name : found.labels.vectors.names) name = valid_text(name);
   for (const size_t file : search.used()) others.erase(file);

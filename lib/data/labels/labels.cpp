@@ -136,11 +136,12 @@ class LabelList {
       fail(Exit::kInput, "{}: the label of {} is empty (data.unlabelled)", name_, empty.front());
     if (missing.empty() || (vectors && unlabelled == Unlabelled::kAuto)) return;
     fail(Exit::kInput,
-         "{}: no label for {}{}; complete it, or --set data.labels=none does without, and "
-         "data.unlabelled=keep takes such pictures as they are",
+         "{}: no label for {}{}; complete it, or {}, and --set data.unlabelled=keep (--unlabelled "
+         "keep) takes such pictures as they are",
          name_,
          missing.front(),
-         missing.size() > 1 ? fmt::format(" and {} more pictures", missing.size() - 1) : "");
+         missing.size() > 1 ? fmt::format(" and {} more pictures", missing.size() - 1) : "",
+         kWithoutLabels);
   }
 
   const PictureLabel* find(const std::string& picture) const {
@@ -222,13 +223,16 @@ Labels labels_and_names(const LabelList& list,
   const std::vector<std::string> attributes = attributes_in_json(content);
   Labels labels = list.of(pictures, unlabelled, attributes.empty() ? names : attributes);
   if (names.empty() || !labels.names.empty() || labels.classes == 0) return labels;
-  if (static_cast<int64_t>(names.size()) < labels.classes) {
+  const auto known = static_cast<int64_t>(names.size());
+  const int64_t largest = *std::ranges::max_element(labels.of);
+  if (known <= largest) {
     fail(Exit::kInput,
          "{}: names {}, and the labels go up to {}",
          name,
-         counted(static_cast<int64_t>(names.size()), "class"),
-         labels.classes - 1);
+         counted(known, "class"),
+         largest);
   }
+  labels.classes = std::min(labels.classes, known);
   names.resize(static_cast<size_t>(labels.classes));
   labels.names = std::move(names);
   return labels;
@@ -242,7 +246,8 @@ LabelList read_rows(const std::vector<std::vector<std::string>>& rows,
   const std::vector<PictureLabel> labels = labels_in_rows(rows, columns, lines);
   for (size_t i = columns.header ? 1 : 0; i < rows.size(); ++i) {
     if (columns.numbers.empty() && rows[i].size() <= std::max(columns.file, columns.label)) {
-      list.wrong(fmt::format("{}: row {} has {} fields only", name, i + 1, rows[i].size()));
+      const auto fields = static_cast<int64_t>(rows[i].size());
+      list.wrong(fmt::format("{}: {}: {} only", name, labels[i].where, counted(fields, "field")));
       continue;
     }
     const PictureLabel& label = labels[i];
@@ -278,13 +283,14 @@ void check_gaps(const Labels& labels,
   const auto largest = std::ranges::max_element(labels.of) - labels.of.begin();
   fail(Exit::kInput,
        "{}: class {} of {} would make {} classes, {} of them without a picture; number the {} "
-       "classes that there are from 0, or --set data.labels=none does without",
+       "classes that there are from 0, or {}",
        name,
        labels.classes - 1,
        pictures[static_cast<size_t>(largest)],
        labels.classes,
        empty,
-       used.size());
+       used.size(),
+       kWithoutLabels);
 }
 
 // Refuses names among numbers that count classes: as names, 10 would stand before 2.
@@ -398,7 +404,7 @@ std::optional<Labels> found_labels_of_json(std::string_view json,
                                            const ListReading& reading) {
   const nlohmann::json content = parse_list(json);
   if (content.is_discarded()) {
-    fail(Exit::kInput, "{}: not JSON; complete it, or --set data.labels=none does without", name);
+    fail(Exit::kInput, "{}: not JSON; complete it, or {}", name, kWithoutLabels);
   }
   if (!content.is_object() || !content.contains("labels")) return not_about(name);
   if (content["labels"].is_null()) return Labels{};

@@ -16,6 +16,11 @@ namespace gantrain {
 
 class Source;
 
+// What a message about labels that do not fit ends with: training, and verbs with flags of their
+// own.
+inline constexpr const char* kWithoutLabels =
+    "--set data.labels=none (data inspect and data pack: --labels none) does without";
+
 // Labels that are several numbers a picture: several classes at once (ones and zeros), measured
 // values, or both. A number that the data does not give is 0 where all that it gives are zeros and
 // ones (no class), else the mean of what it gives (nothing special).
@@ -69,11 +74,12 @@ Labels labels_of_folders(const std::vector<std::string>& pictures,
 size_t common_folders(const std::vector<std::string>& paths);
 
 // Reads labels in the form of StyleGAN2-ADA's data sets: {"labels": [["path", k], ...]} or null. A
-// class is a whole number, a name, or a list of numbers with a single 1; a list "classes" or
-// "class_names" names the numbers. Or all labels are vectors: lists of numbers of one length, which
-// a list "attributes" may name, objects of numbers by name, or lists of names of classes. Where a
-// label or a number is null, it is missing. Throws UserError(kInput) that names `name` and the
-// entry that does not fit the others, or the picture without a label.
+// class is a whole number, a name, or a list of numbers with a single 1, whose length is the number
+// of classes; a list "classes" or "class_names" names the numbers. Or all labels are vectors: lists
+// of numbers of one length, which a list "attributes" may name, objects of numbers by name, or
+// lists of names of classes. Where a label or a number is null, it is missing. Throws
+// UserError(kInput) that names `name` and the entry that does not fit the others, or the picture
+// without a label.
 Labels labels_of_json(std::string_view json,
                       const std::string& name,
                       const std::vector<std::string>& pictures,
@@ -162,8 +168,8 @@ struct PictureLabel {
 };
 
 // Makes one kind of labels of what was said of each picture. Lists of numbers with a single 1 are
-// classes. `attributes`: names of the numbers of vectors; empty: they have none. Throws
-// UserError(kInput) that names `name` and the first entry of another kind or length.
+// classes, as many as they are long. `attributes`: names of the numbers; empty: they have none.
+// Throws UserError(kInput) that names `name` and the first entry of another kind or length.
 Labels labels_of_entries(const std::vector<PictureLabel>& labels,
                          const std::string& name,
                          const std::vector<std::string>& pictures,

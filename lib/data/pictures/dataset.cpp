@@ -2,6 +2,7 @@
 #include "data/pictures/dataset.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -102,9 +103,10 @@ class PictureSet final : public Dataset {
                                    options_.resolution.width,
                                    options_.resolution.height,
                                    channels());
-    text += depth_text();
+    text += grey_text() + depth_text();
     if (alpha_ > 0 && channels() % 2 != 0)
-      text += fmt::format(", alpha of {} laid over white (data.channels=4 keeps it)", alpha_);
+      text += fmt::format(", alpha of {} laid over white (data.channels=4 keeps it)",
+                          counted_of(alpha_));
     if (classes() > 0) text += ", " + counted(classes(), "class");
     if (vectors().length() > 0)
       text += fmt::format(", labels of {}", counted(vectors().length(), "number"));
@@ -134,7 +136,16 @@ class PictureSet final : public Dataset {
   }
 
   ImageView view(int64_t index, LoadBuffers& buffers) const override {
-    if (options_.on_bad == OnBad::kFail) return load_or_fail(index, buffers);
+    if (options_.on_bad == OnBad::kFail) {
+      try {
+        return load_or_fail(index, buffers);
+      } catch (const UserError& e) {
+        throw UserError(e.code(),
+                        fmt::format("{}; mend it, or leave such pictures out, with which a run "
+                                    "goes on: --set data.on_bad=skip",
+                                    e.what()));
+      }
+    }
     for (int64_t candidate = index; candidate >= 0; candidate = stand_in(index)) {
       if (turned_bad(candidate)) continue;
       try {
@@ -209,13 +220,35 @@ class PictureSet final : public Dataset {
     narrow_ = scan.narrow;
   }
 
+  bool all_looked_at() const { return sizes_.looked_at() == sizes_.pictures; }
+
+  // "3", or "3 of the 2000 looked at".
+  std::string counted_of(int64_t count) const {
+    return all_looked_at() ? std::to_string(count)
+                           : fmt::format("{} of the {} looked at", count, sizes_.looked_at());
+  }
+
+  // Whether one channel was chosen although there may be pictures in colour.
+  bool guessed_grey() const {
+    return !options_.channels && values_.channels == 1 && !source_->holds_pixels() &&
+           !all_looked_at();
+  }
+
+  std::string grey_text() const {
+    if (!guessed_grey()) return "";
+    return fmt::format(", grey as the {} looked at are (data.channels=3 keeps colour)",
+                       sizes_.looked_at());
+  }
+
   // What becomes of pictures of other depths.
   std::string depth_text() const {
     if (values_.depth == 8 && wide_ > 0)
-      return fmt::format(", 16 bits of {} rounded to 8 (data.depth=16 keeps them)", wide_);
+      return fmt::format(", 16 bits of {} rounded to 8 (data.depth=16 keeps them)",
+                         counted_of(wide_));
     if (values_.depth != 16) return "";
-    return narrow_ == 0 ? ", 16 bits"
-                        : fmt::format(", 16 bits, {} of 8 bits widened (v to 257 v)", narrow_);
+    return narrow_ == 0
+               ? ", 16 bits"
+               : fmt::format(", 16 bits, {} of 8 bits widened (v to 257 v)", counted_of(narrow_));
   }
 
   // " of 100x80, trained at" where they have another size than that.
@@ -227,7 +260,20 @@ class PictureSet final : public Dataset {
   }
 
   ImageView load_or_fail(int64_t index, LoadBuffers& buffers) const {
-    return view_of(load_prepared(*source_, file_of(index), values_, options_, buffers));
+    const Image& image = load_prepared(*source_, file_of(index), values_, options_, buffers);
+    if (buffers.decoded.channels >= 3 && guessed_grey()) tell_of_lost_color(index);
+    return view_of(image);
+  }
+
+  // Once: the first picture says what there is to know.
+  void tell_of_lost_color(int64_t index) const {
+    if (told_of_color_.exchange(true)) return;
+    warn(
+        "{}: a picture in colour becomes grey, since the {} of {} that were looked at are grey; "
+        "data.channels=3 keeps colour, in a new run",
+        source_->name(file_of(index)),
+        sizes_.looked_at(),
+        sizes_.pictures);
   }
 
   // That of find_stand_in(), which looks at all pictures, remembered as long as it can be read.
@@ -328,6 +374,7 @@ class PictureSet final : public Dataset {
   std::vector<std::string> left_out_;  // names of those
   int64_t alpha_ = 0;                  // pictures that were looked at and have alpha
   PictureSizes sizes_;                 // of those that were looked at
+  mutable std::atomic<bool> told_of_color_ = false;
   mutable std::mutex mutex_;
   mutable std::set<int64_t> turned_bad_;
   mutable std::map<int64_t, int64_t> stand_ins_;  // of those

@@ -89,6 +89,11 @@ struct RankProcess {
   bool stop_sent = false;
   int code = 0;              // its exit code; 0 if a signal that we sent ended it
   double stopped_since = 0;  // monotonic seconds; 0: it is not stopped, as by SIGSTOP
+
+  // Whether it was this launcher that sent it the signal.
+  bool was_sent(int signal) const {
+    return signal == SIGKILL ? kill_sent : stop_sent && (signal == SIGTERM || signal == SIGUSR1);
+  }
 };
 
 // Does nothing to a process that has ended.

@@ -28,6 +28,8 @@ namespace gantrain {
 
 namespace {
 
+constexpr double kLookAtStarter = 1;  // seconds between two looks
+
 struct Child {
   pid_t pid = -1;
   UniqueFd answer;
@@ -289,6 +291,29 @@ bool is_one_stream(const World& world) { return world.source == "slurm" || world
 void tell_failure(const AttemptEnd& end, const RecordEnd& record) {
   log_line(Level::kError, end.error + (end.hint.empty() ? "" : "\n") + end.hint);
   if (record) record(end);
+}
+
+bool is_gone(pid_t starter) {
+  if (starter == 0 || ::getppid() == starter) return false;
+  clear_live_bar();
+  warn("process {}, which started this launcher, is gone", starter);
+  return true;
+}
+
+std::optional<int> StopWatch::wait(std::vector<pollfd> polled, double until) const {
+  polled.push_back({gate.descriptor(), POLLIN, 0});
+  if (starter != 0) until = std::min(until, monotonic_seconds() + kLookAtStarter);
+  poll_until(polled, until);
+  while (const auto signal = gate.next()) {
+    if (*signal != SIGCHLD && !(program && *signal == SIGUSR1)) return signal;
+  }
+  return is_gone(starter) ? std::optional(SIGTERM) : std::nullopt;
+}
+
+AttemptOutcome stopped_outcome(int signal) {
+  info("{}: stopped before the ranks were started", signal_text(signal));
+  const Exit code = signal == SIGINT ? Exit::kInterrupted : Exit::kStopped;
+  return {.code = static_cast<int>(code), .killed_at_stop = true, .stopped_by = signal};
 }
 
 WorldEnd launch(const LaunchSpec& spec) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -116,5 +118,24 @@ WorldEnd run_worker(const LaunchSpec& spec);
 std::vector<std::string> run_local_ranks(int64_t world,
                                          int64_t seconds,
                                          const std::function<std::string(const Rendezvous&)>& body);
+
+// True where the process that started this launcher is gone, which is then told; 0: there is none.
+bool is_gone(pid_t starter);
+
+class SignalGate;
+
+// What ends a launcher's wait between attempts.
+struct StopWatch {
+  SignalGate& gate;
+  pid_t starter;  // as in Attempt
+  bool program;   // SIGUSR1 is a notice to the ranks, of which there are none; it ends nothing
+
+  // Waits until one of `polled` is ready or monotonic_seconds() is `until`. Returns the signal if a
+  // stop was asked for meanwhile, SIGTERM if the starter is gone.
+  std::optional<int> wait(std::vector<pollfd> polled, double until) const;
+};
+
+// How an attempt ends that a stop signal ended before it began.
+AttemptOutcome stopped_outcome(int signal);
 
 }  // namespace gantrain

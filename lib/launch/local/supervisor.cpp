@@ -24,6 +24,7 @@ namespace {
 constexpr double kWatchStep = 1;     // between two looks at the signs of life
 constexpr double kMeetingGrace = 1;  // after a stop signal, for ranks that have not met yet
 constexpr double kKilledWait = 5;    // after SIGKILL, for one in a system call of a dead disk
+constexpr double kQuietWait = 5;     // for other nodes, of which nothing is said
 constexpr double kSweepSeconds = 2;  // for killing what the ranks left behind
 
 // Watches one fork server and its ranks until all of them have ended. It relays their output,
@@ -230,10 +231,7 @@ class Supervisor {
     if (goes_on_without(index, status, usage)) return;
     if (program() != nullptr) return on_program_end(index, status, usage);
     if (WIFSIGNALED(status)) {
-      const int signal = WTERMSIG(status);
-      const bool ours = (signal == SIGKILL && rank.kill_sent) ||
-                        ((signal == SIGTERM || signal == SIGUSR1) && rank.stop_sent);
-      if (!ours) on_death(describe(index, status, usage));
+      if (!rank.was_sent(WTERMSIG(status))) on_death(describe(index, status, usage));
       return;
     }
     rank.code = WEXITSTATUS(status);
@@ -335,11 +333,7 @@ class Supervisor {
   void check_deadlines() {
     const double now = monotonic_seconds();
     tell_at_work();
-    if (attempt_.starter != 0 && stop_signal_ == 0 && ::getppid() != attempt_.starter) {
-      clear_live_bar();
-      warn("process {}, which started this launcher, is gone", attempt_.starter);
-      on_stop_signal(SIGTERM);
-    }
+    if (stop_signal_ == 0 && is_gone(attempt_.starter)) on_stop_signal(SIGTERM);
     if (abort_at_ > 0 && now >= abort_at_) abort_all();
     if (kill_at_ > 0 && now >= kill_at_) {
       if (!aborting_) {
@@ -421,6 +415,7 @@ class Supervisor {
       if (!ranks_.empty()) all.push_back(last_of_all());
       nodes->report(all);
     }
+    if (is_done()) tell_done();
     nodes->exchange();
     if (const auto signal = nodes->take_stop(); signal && stop_signal_ == 0) {
       stop_was_relayed_ = true;
@@ -433,6 +428,15 @@ class Supervisor {
     if (ranks_.empty()) kill_all();  // still loading
   }
 
+  void tell_done() {
+    attempt_.nodes->tell_done();
+    const double now = monotonic_seconds();
+    if (done_at_ == 0) done_at_ = now;
+    if (!attempt_.speaks || waits_ || now - done_at_ < kQuietWait) return;
+    waits_ = true;
+    info("nodes   the ranks of this node have ended; waiting for those of others");
+  }
+
   // The worst that has happened here, and how much it explains.
   const Death* word() const { return word_of(deaths_, attempt_.spec.world.ranks.nodes); }
   Blame blame() const { return word() == nullptr ? Blame::kNone : blame_of(*word()); }
@@ -440,7 +444,15 @@ class Supervisor {
   bool awaits_nodes() const {
     if (attempt_.nodes == nullptr) return false;
     const bool goes_on = elastic_ != nullptr && !aborting_ && !elastic_->is_over();
-    return goes_on || attempt_.nodes->awaits_verdict() || blame() > reported_;
+    return goes_on || (is_done() && attempt_.nodes->others_work()) ||
+           attempt_.nodes->awaits_verdict() || blame() > reported_;
+  }
+
+  // All ranks here have ended well; those of other nodes may still fail.
+  bool is_done() const {
+    return attempt_.nodes != nullptr && elastic_ == nullptr && fork_server_.pid < 0 &&
+           !ranks_.empty() && !has_living() && !aborting_ && stop_signal_ == 0 && deaths_.empty() &&
+           stop_code() == 0;
   }
 
   std::optional<DeathVerdict> verdict() const {
@@ -472,6 +484,8 @@ class Supervisor {
   double loader_stopped_since_ = 0;  // as RankProcess::stopped_since, of the fork server
   bool loader_hangs_ = false, killed_at_stop_ = false, aborting_ = false;
   int stop_signal_ = 0, interrupts_ = 0;
+  double done_at_ = 0;             // monotonic seconds since when is_done(); 0: it was not yet
+  bool waits_ = false;             // that this node waits for others was said
   int first_code_ = 0;             // of a program, that was not 0
   bool tells_at_work_;             // LaunchSpec::at_work is still to be called
   bool stop_was_relayed_ = false;  // it was another node's launcher that was asked to stop

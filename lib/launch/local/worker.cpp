@@ -15,7 +15,6 @@
 #include "launch/death/error_files.h"
 #include "launch/local/processes.h"
 #include "launch/local/supervise.h"
-#include "launch/nodes/node_council.h"
 #include "launch/where/devices.h"
 #include "launch/where/network.h"
 #include "util/error.h"

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "launch/local/processes.h"
+#include "launch/local/supervise.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
@@ -17,10 +17,9 @@ namespace gantrain {
 
 namespace {
 
-constexpr double kRetry = 0.2;        // seconds between two tries to reach node 0
-constexpr double kQuiet = 2;          // seconds that nothing is said while nodes come
-constexpr double kLookAtStarter = 1;  // seconds between two looks
-constexpr double kMoreNodes = 1;      // seconds for more nodes than the least to come
+constexpr double kRetry = 0.2;    // seconds between two tries to reach node 0
+constexpr double kQuiet = 2;      // seconds that nothing is said while nodes come
+constexpr double kMoreNodes = 1;  // seconds for more nodes than the least to come
 constexpr const char* kLeadsNow =
     " leads the run now, because this node was silent; start it again to take part";
 
@@ -38,26 +37,6 @@ bool is_of_who_is_behind(const Death& death) {
 }
 
 }  // namespace
-
-std::optional<int> StopWatch::wait(std::vector<pollfd> polled, double until) const {
-  polled.push_back({gate.descriptor(), POLLIN, 0});
-  if (starter != 0) until = std::min(until, monotonic_seconds() + kLookAtStarter);
-  poll_until(polled, until);
-  while (const auto signal = gate.next()) {
-    if (*signal != SIGCHLD && !(program && *signal == SIGUSR1)) return signal;
-  }
-  if (starter != 0 && ::getppid() != starter) {
-    warn("process {}, which started this launcher, is gone", starter);
-    return SIGTERM;
-  }
-  return std::nullopt;
-}
-
-AttemptOutcome stopped_outcome(int signal) {
-  info("{}: stopped before the ranks were started", signal_text(signal));
-  const Exit code = signal == SIGINT ? Exit::kInterrupted : Exit::kStopped;
-  return {.code = static_cast<int>(code), .killed_at_stop = true, .stopped_by = signal};
-}
 
 AttemptOutcome NodeCouncil::refuse_all(Exit code, const std::string& text) {
   link_.send({.word = Word::kRefused, .number = static_cast<int64_t>(code), .text = text});
@@ -314,6 +293,7 @@ bool NodeCouncil::take_if_elastic(const NodeEvent& event) {
 // What was said of the last attempt means nothing in the next one.
 void NodeCouncil::end_attempt() {
   deaths_.clear();
+  done_.clear();
   verdict_.reset();
   decision_.reset();
   reported_ = all_asked_ = asked_ = false;
@@ -363,6 +343,10 @@ void NodeCouncil::on_running(const NodeEvent& event) {
   const NodeMessage& message = event.message;
   if (take_if_elastic(event)) return;
   if (!event.lost.empty()) {
+    if (done_.contains(event.from.node)) {  // its work was done
+      lost_done_ = true;
+      return;
+    }
     const std::vector<Death> lost{death_of_launcher(event, here().ranks)};
     hear_of(lost);
     if (link_.leads()) return;
@@ -396,7 +380,11 @@ void NodeCouncil::on_running(const NodeEvent& event) {
     case Word::kAgain:
       decision_ = Restarts::Decision{.again = true, .note = message.text};
       break;
+    case Word::kDone:
+      done_.insert(event.from.node);
+      break;
     case Word::kEnded:
+      done_.insert(event.from.node);
       decision_ = Restarts::Decision{.note = message.text};
       if (!link_.leads()) code_of_leader_ = static_cast<int>(message.number);
       break;
@@ -462,12 +450,23 @@ void NodeCouncil::tell_stop(int signal) {
   link_.send({.word = Word::kStop, .number = signal, .place = here()});
 }
 
+void NodeCouncil::tell_done() {
+  if (!link_.leads() && done_.insert(here().node).second) link_.send({.word = Word::kDone});
+}
+
+bool NodeCouncil::others_work() const {
+  if (verdict_) return false;
+  if (!link_.leads()) return !decision_ && link_.all_open();
+  return !std::ranges::all_of(present(), [this](int64_t node) { return done_.contains(node); });
+}
+
 std::optional<int> NodeCouncil::take_stop() { return std::exchange(stop_, std::nullopt); }
 
 Restarts::Decision NodeCouncil::agree(const StopWatch& stop, Restarts& restarts, bool stopped) {
   if (link_.leads()) {
     Restarts::Decision decision = verdict_ ? restarts.after(*verdict_) : Restarts::Decision{};
-    if (decision.again && (!link_.all_open() || stopped || stop_known_)) decision = {};
+    const bool all_here = link_.all_open() && !lost_done_;
+    if (decision.again && (!all_here || stopped || stop_known_)) decision = {};
     if (decision.again) link_.send({.word = Word::kAgain, .text = decision.note});
     return decision;
   }

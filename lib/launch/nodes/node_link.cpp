@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "launch/nodes/node_link.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -8,7 +10,6 @@
 #include <utility>
 
 #include "config/schema.h"
-#include "launch/nodes/node_council.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "config/schema.h"
-#include "launch/nodes/node_council.h"
+#include "launch/nodes/node_link.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"

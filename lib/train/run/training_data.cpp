@@ -13,7 +13,9 @@
 #include "data/labels/labels.h"
 #include "data/options.h"
 #include "train/options.h"
+#include "train/save/run_folder.h"
 #include "util/error.h"
+#include "util/file.h"
 #include "util/system.h"
 #include "util/text.h"
 #include "util/wording.h"
@@ -55,6 +57,24 @@ ClassTable table_of_vectors(const Dataset& dataset) {
 
 }  // namespace
 
+DataOptions data_of_run(const Config& config) {
+  constexpr int64_t kMostBytes = 64 << 20;
+  auto data = config.read<DataOptions>();
+  const auto run = config.read<RunOptions>();
+  if (run.resume == "none") return data;
+  for (const fs::path from : {run.run_dir, run.resume == "auto" ? "" : run.resume}) {
+    std::error_code error;
+    const fs::path folder = fs::is_directory(from, error) ? from : from.parent_path();
+    if (from.empty() || find_states(folder).empty()) continue;
+    const std::string text = content_of(folder / "config.json", kMostBytes).value_or("");
+    const Json known = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!known.is_object() || !known.contains("classes") || !known["classes"].is_array()) continue;
+    data.most_classes = static_cast<int64_t>(known["classes"].size());
+    break;
+  }
+  return data;
+}
+
 ClassTable class_table_of(const Dataset& dataset) {
   if (dataset.vectors().length() > 0) return table_of_vectors(dataset);
   ClassTable table(static_cast<size_t>(dataset.classes()));
@@ -83,8 +103,9 @@ ClassTable trained_classes(const ClassTable& of_data,
                            const Config& config) {
   if (data.cond == Cond::kOn && of_data.empty())
     fail(Exit::kInput,
-         "--cond on: {} has no labels (sub-folders, dataset.json or a CSV name them); --cond off "
-         "trains without",
+         "--cond on: {} has no labels (sub-folders that hold all pictures, dataset.json or a CSV "
+         "name "
+         "them); --cond off trains without",
          data.path);
   if (!wants_labels(data, recipe, config)) return {};
   if (of_data.vectors() && !recipe.takes_vectors) {
@@ -246,6 +267,7 @@ std::string class_difference(const ClassTable& saved, const ClassTable& now) {
     return now.vectors() ? "labels are vectors now, and were classes"
                          : "labels are classes now, and were vectors";
   const size_t common = std::min(saved.size(), now.size());
+  if (saved.size() == now.size() && !now.vectors() && are_unnamed(saved)) return "";
   for (size_t i = 0; i < common; ++i) {
     if (saved[i].name == now[i].name) continue;
     return fmt::format("class {} is \"{}\" and was \"{}\"", i, now[i].name, saved[i].name);
@@ -330,7 +352,7 @@ Batch DeviceInput::bring(const Batch& loaded) {
 }
 
 TrainingData::TrainingData(const TrainSetup& setup)
-    : setup_(setup), options_(setup.config.read<DataOptions>()), dataset_(setup.dataset) {
+    : setup_(setup), options_(data_of_run(setup.config)), dataset_(setup.dataset) {
   const auto train = setup.config.read<TrainOptions>();
   dtype_ = train.dtype == Dtype::kFloat64 ? at::kDouble : at::kFloat;
   seed_ = static_cast<uint64_t>(train.seed);

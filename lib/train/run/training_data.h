@@ -19,6 +19,10 @@
 
 namespace gantrain {
 
+// Returns the section `data`. Where the run goes on from a state, it keeps that state's number of
+// classes: runs of earlier versions know none of those at the end of a list that have no picture.
+DataOptions data_of_run(const Config& config);
+
 // Counts the pictures of each class of the data; empty where it has no labels. Where labels are
 // vectors, the table has their numbers, and labels of some pictures.
 ClassTable class_table_of(const Dataset& dataset);
@@ -50,7 +54,8 @@ std::vector<std::string> class_warnings(const ClassTable& table);
 
 // Returns how the classes of a run differ from those of a state that it is to go on from, in words
 // that name the first class in question; "" where names and order are the same. The numbers of
-// pictures may differ. A state that is older than the table has an empty one, which fits all.
+// pictures may differ. A state that is older than the table has an empty one, which fits all, and
+// one whose classes had no names fits as many classes that have.
 std::string class_difference(const ClassTable& saved, const ClassTable& now);
 
 // Two queues of work of one device: what is given to a stream begins after all that was given to it

@@ -181,5 +181,42 @@ TEST_CASE("LabelsThatDoNotFitAreRefusedBeforeTraining") {
       "--preset stylegan1-tiny --resolution 8 --cond on", 3, "conditional on one class a picture");
 }
 
+// A run of an earlier version knew neither the names of such lists nor classes at their end that
+// have no picture; here the list itself had them not.
+TEST_CASE("ARunGoesOnWhereItsListGetsNamesAndAClassWithoutAPicture") {
+  const TemporaryFolder folder;
+  write_pictures(folder, "");
+  fs::remove(folder / "in/labels.csv");
+  const auto write_list = [&](const std::string& end, const std::string& more) {
+    std::string text;
+    for (int i = 0; i < 8; ++i)
+      text += fmt::format(
+          R"({}["{}.png", [{}{}]])", i > 0 ? ", " : "", i, i % 2 == 0 ? "1, 0" : "0, 1", end);
+    write_file(folder / "in/dataset.json", "{\"labels\": [" + text + "]" + more + "}");
+  };
+  write_list("", "");
+  const std::string run = kTinyStyles + "--data in --run-dir run";
+  const Outcome first = gantrain(tiny(run), {.folder = folder.path()});
+  INFO(first.err);
+  REQUIRE(first.code == 0);
+  write_list(", 0", R"(, "attributes": ["red", "blue", "green"])");
+  const Outcome again = gantrain(tiny(run + " --kimg 0.08"), {.folder = folder.path()});
+  INFO(again.err);
+  REQUIRE(again.code == 0);
+  const Json classes = Json::parse(read_file(folder / "run/config.json"))["classes"];
+  REQUIRE(classes.size() == 2);
+  CHECK(classes[1]["name"] == "blue");
+  CHECK(read_safetensors(last_model(folder / "run")).at("mapping.embed.weight").shape ==
+        std::vector<int64_t>{8, 2});
+  CHECK(run_in(folder, "generate --model run --class blue --seeds 0 -o blue.png").code == 0);
+  // A new run has all three.
+  const Outcome fresh =
+      gantrain(tiny(kTinyStyles + "--data in --run-dir fresh"), {.folder = folder.path()});
+  INFO(fresh.err);
+  REQUIRE(fresh.code == 0);
+  CHECK(read_safetensors(last_model(folder / "fresh")).at("mapping.embed.weight").shape ==
+        std::vector<int64_t>{8, 3});
+}
+
 }  // namespace
 }  // namespace gantrain

@@ -149,6 +149,31 @@ TEST_CASE("AugmentationOfAFixedStrengthNeedsTheStrength") {
   CHECK(idle.err.find("ada.p = 0.3 does nothing with ada.mode=none") != std::string::npos);
 }
 
+TEST_CASE("ADryRunTellsOfWhatTheRunRefusesAndRefusesNoMore") {
+  const TemporaryFolder folder;
+  trained(folder, "run", "--kimg 0.032");
+  const std::string plan = "--preset dcgan-tiny --device cpu --dry-run ";
+  const Outcome frozen =
+      succeed(folder, "--preset stylegan2-tiny --device cpu --dry-run --set freeze_d=2");
+  CHECK(holds(frozen.out + frozen.err, "stylegan2.freeze_d: without --init-from"));
+  CHECK(run_in(folder, plan + "--init-from gone").code == 3);
+  // It has a state, and begins at no other weights.
+  succeed(folder, plan + "--init-from gone --resolution 16 --run-dir run");
+}
+
+TEST_CASE("AValueOfAnOptimizerThatIsNotTheChosenOneIsTold") {
+  const TemporaryFolder folder;
+  const std::string plan = "--preset dcgan-tiny --device cpu --dry-run --set G.adam.lr=1e-4";
+  CHECK(succeed(folder, plan).err.find("warning") == std::string::npos);
+  CHECK_THAT(succeed(folder, plan + " --set G.optimizer=sgd").err,
+             Catch::Contains("G.adam.lr (flag --set) does nothing: G.optimizer is sgd"));
+  // A run's file has the values of all optimizers.
+  trained(folder, "run", "--kimg 0");
+  CHECK(
+      succeed(folder, "--config run/config.json --device cpu --dry-run").err.find("does nothing") ==
+      std::string::npos);
+}
+
 TEST_CASE("TheConfigurationOfARunDoesNotLeadIntoThatRun") {
   const TemporaryFolder folder;
   trained(folder, "run", "--kimg 0.032");

@@ -185,6 +185,41 @@ TEST_CASE("ARunIsMeasuredWithoutADetector") {
       folder, "own.safetensors --data pictures --metrics modes --num-images 24", 2, "synth:shapes");
 }
 
+TEST_CASE("AModelInAFolderOfItsOwnIsMeasuredBesideAConfigurationOfAnotherKind") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "own");
+  fs::copy_file(last_model(trained(folder, "run", "--kimg 0")), folder / "own/model.safetensors");
+  write_file(folder / "own/config.json", R"({"format": "another", "name": "x"})");
+  write_pictures(folder / "pictures", 24, 20, 0);
+  const std::string how = " --data pictures --metrics swd --num-images 24";
+  const Outcome one = metrics(folder, "own" + how), all = metrics(folder, "own --all-models" + how);
+  INFO(one.err);
+  CHECK(one.code == 0);
+  CHECK_THAT(one.out, Catch::Contains("swd "));
+  CHECK(all.out == one.out);
+  CHECK(files_like(folder / "own", "metric-").empty());
+}
+
+TEST_CASE("ARunIsMeasuredOnThePicturesThatItWasTrainedOn") {
+  const TemporaryFolder folder;
+  write_pictures(folder / "pictures", 24, 16, 0);
+  train(folder, "run", "--kimg 0 --data pictures");
+  const fs::path run = folder / "run";
+  const std::string how = "run --metrics swd --num-images 24";
+  CHECK(metrics(folder, how).code == 0);
+  // A value that is not about data, of a program of another version.
+  Json config = Json::parse(read_file(run / "config.json"));
+  config["values"]["train.gone"] = {{"value", 1}, {"origin", "default"}};
+  write_file(run / "config.json", config.dump());
+  CHECK(metrics(folder, how).code == 0);
+  fs::remove(folder / "pictures/100.png");
+  require_refusal(
+      folder, how, 3, "pictures: not the pictures that run was trained on: 1 picture removed");
+  CHECK(metrics(folder, how + " --data pictures").code == 0);
+  fs::remove_all(folder / "pictures");
+  require_refusal(folder, how, 3, "run/config.json names it");
+}
+
 TEST_CASE("ResultsThatCannotBeKeptArePrinted") {
   const TemporaryFolder folder;
   const fs::path run = trained(folder, "run", "--kimg 0");

@@ -262,14 +262,41 @@ TEST_CASE("ValuesThatWereMeasuredAnotherWayAreLeftOutAndThatIsSaidOnce") {
     CHECK(mlflow.points[{"Metrics/swd", step}].size() == values);
 }
 
+TEST_CASE("EarlierModelsThatAreMeasuredLaterAreSentToo") {
+  const TemporaryFolder folder;
+  FakeMlflow mlflow;
+  FakeServer server([&](const Asked& asked) { return mlflow.answer(asked); });
+  const fs::path run = make_run(folder, rows(1, 3));
+  std::string text;
+  for (const int kimg : {4, 1, 3, 4, 2}) {
+    const Json line = {{"kimg", kimg}, {"timestamp", 1795727699}, {"results", {{"swd", 10.0}}}};
+    text += line.dump() + "\n";
+    write_file(run / "metric-swd.jsonl", text);
+    REQUIRE(send(run, server.url()).code == 0);
+  }
+  for (int64_t kimg = 1; kimg <= 4; ++kimg)
+    CHECK(mlflow.points[{"Metrics/swd", 1000 * kimg}].size() == 1);
+}
+
+TEST_CASE("AFolderThatIsNoRunIsNotTracked") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "photos");
+  const Outcome outcome = send(folder / "photos", "http://127.0.0.1:9");
+  CHECK(outcome.code == 3);
+  CHECK(says(outcome, "no run folder"));
+  CHECK(fs::is_empty(folder / "photos"));
+}
+
 TEST_CASE("ABrokenMemoryIsNotGuessed") {
   const TemporaryFolder folder;
   const fs::path run = make_run(folder, rows(1, 3));
+  write_file(run / "track.json", "{");
+  CHECK(says(gantrain({"track", run.string()}), "track.json: is broken"));
   for (const char* text : {"{", "{}", R"({"servers":{"mlflow=http://127.0.0.1:9":{"id":7}}})"}) {
     write_file(run / "track.json", text);
     const Outcome outcome = send(run, "http://127.0.0.1:9");
     CHECK(outcome.code == 3);
-    CHECK(says(outcome, "track.json"));
+    CHECK(says(outcome, "track.json: is broken"));
   }
 }
 

@@ -229,8 +229,9 @@ TEST_CASE("PicturesWithoutLabelsAreRefusedForAConditionalModelBeforeAnythingIsMa
     CAPTURE(command);
     CHECK(refused.code == 3);
     CHECK_THAT(refused.err,
-               Catch::Contains("error   --cond on: photos has no labels (sub-folders, dataset.json "
-                               "or a CSV name them); --cond off trains without\n"));
+               Catch::Contains("error   --cond on: photos has no labels (sub-folders that hold all "
+                               "pictures, dataset.json or a CSV name them); --cond off trains "
+                               "without\n"));
     CHECK(!fs::exists(folder / "tuned"));
   }
   succeed(folder, finetune + " -- --help");
@@ -281,6 +282,12 @@ TEST_CASE("FinetuningThatWasKilledGoesOnAsItWasDecided") {
   succeed(folder, command);
   CHECK(finetune_json(folder).at("words") == before.at("words"));
   CHECK(holds(text_in(folder / "tuned/run/STATUS"), "done "));
+  // The program may be called by another path.
+  Json moved = finetune_json(folder);
+  const std::string typed = moved.at("command");
+  moved["command"] = "'/another path/gantrain'" + typed.substr(typed.find(" finetune "));
+  write_file(folder / "tuned/finetune.json", moved.dump());
+  succeed(folder, command);
   const Outcome other = run_in(folder, "finetune photos --from base -o tuned -- --kimg 2" + kHere);
   CHECK(other.code == 2);
   CHECK_THAT(other.err, Catch::Contains("holds another finetuning"));
@@ -314,6 +321,9 @@ TEST_CASE("WhatCannotBeFinetunedIsRefused") {
     write_file(folder / name, encode_png(test_picture(8, 8, 3)));
   train(folder, "base", "--kimg 0.016");
   write_file(folder / "odd.safetensors", "no header");
+  fs::create_directory(folder / "cut");
+  fs::copy_file(folder / "base/config.json", folder / "cut/config.json");
+  write_file(folder / "cut/model-000001.safetensors", "");
   write_file(folder / "odd.pkl", "no pickle");
   const std::string state = files_like(folder / "base", "state-").back().filename();
   const std::vector<std::tuple<std::string, int, std::string>> wrong = {
@@ -322,6 +332,7 @@ TEST_CASE("WhatCannotBeFinetunedIsRefused") {
       {"finetune photos --from missing", 3, "missing"},
       {"finetune photos --from odd.safetensors", 3, "odd.safetensors"},
       {"finetune photos --from odd.pkl -o here", 3, "odd.pkl"},
+      {"finetune photos --from cut", 3, "cut/model-000001.safetensors: 0 bytes"},
       {"finetune photos --from base/" + state,
        3,
        "a state, whose networks its run folder tells of"},

@@ -149,6 +149,18 @@ TEST_CASE("WhatCannotRaceIsRefusedBeforeAnythingIsTrained") {
   }
 }
 
+TEST_CASE("ASecondProcessOfTheSameRaceIsRefusedAndHarmsNothing") {
+  const TemporaryFolder folder;
+  Command first(words_of(kRace), {.folder = folder.path()});
+  REQUIRE(first.wait_for("race    G.adam.lr"));
+  const Outcome second = run_in(folder, kRace);
+  CHECK(second.code == 2);
+  CHECK_THAT(second.err, Catch::Contains("race: another race is at work there"));
+  CHECK(first.wait().code == 0);
+  for (const Json& one : tune_json(folder).at("candidates"))
+    CHECK(!holds(one.at("why").get<std::string>(), "exit code 2"));
+}
+
 TEST_CASE("ARaceWhoseCandidatesWereAllRefusedBeginsAnew") {
   const TemporaryFolder folder;
   write_file(folder / "bad.pth", "no weights");

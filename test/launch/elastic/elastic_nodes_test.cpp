@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "launch/nodes/node_council.h"
+#include "launch/nodes/node_link.h"
 #include "support/catch.h"
 #include "util/system.h"
 

@@ -59,6 +59,18 @@ TEST_CASE("OtherClassesAreNamed") {
   CHECK(class_difference(saved, {{"circle", 5}, {"star", 6}}) ==
         "class 1 is \"star\" and was \"square\"");
   CHECK(class_difference(saved, {{"circle", 5}}) == "now 1 class, before 2: \"square\" is missing");
+  // Earlier versions lost the names of lists; the numbers of classes are the same.
+  CHECK(class_difference({{"0", 5}, {"1", 6}}, saved).empty());
+  CHECK_FALSE(class_difference({{"0", 5}, {"2", 6}}, saved).empty());
+  CHECK_FALSE(class_difference(saved, {{"0", 5}, {"1", 6}}).empty());
+  CHECK_FALSE(class_difference({{"0", 5}}, saved).empty());
   CHECK(class_difference(saved, {{"circle", 5}, {"square", 6}, {"star", 1}}) ==
         "now 3 classes, before 2: \"star\" is new");
+}
+
+TEST_CASE("ClassesAtTheEndOfATableGoWhereTheyHaveNoPicture") {
+  const ClassTable table = {{"a", 1}, {"b", 0}, {"c", 3}, {"d", 0}};
+  CHECK(without_empty_end(table, 3).size() == 3);
+  CHECK(without_empty_end(table, 2).size() == 4);
+  CHECK(without_empty_end(table, 5).size() == 4);
 }
