@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing and builds:  scripts/build.sh release|debug|asan|ubsan|tsan|fuzz [target...]
 # into build/, build-debug/, build-asan/, build-ubsan/, build-tsan/, build-fuzz/. A folder that was
-# configured by hand is built as it is. fuzz builds the fuzz targets alone, with clang and libFuzzer; then
+# configured by hand is built as it is; one that came along with a copied checkout is configured anew.
+# fuzz builds the fuzz targets alone, with clang and libFuzzer; then
 #   ctest --test-dir build-fuzz -L fuzz
 # runs each for a minute, and scripts/fuzz_nightly.sh each for an hour.
 #   GANTRAIN_CUDA=AUTO|ON|OFF  the CUDA library. AUTO: ON where a GPU is, else built where a CUDA Toolkit
@@ -28,9 +29,15 @@ jobs() { # a processor each, as long as each has 2 GB: LibTorch's headers are th
   echo $((memory < 1 ? 1 : memory < $(nproc) ? memory : $(nproc)))
 }
 
+# Prints the checkout whose sources a configured folder builds, by whatever path it was reached then.
+sources_of() { sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$1/CMakeCache.txt" 2>/dev/null || true; }
+
+# A folder that came along with a copy of the checkout would build the original's sources.
+is_ours() { [ "$(sources_of "$1")" -ef "$GANTRAIN_ROOT" ]; }
+
 configure() { # configure FOLDER CMAKE_OPTION...
   local folder=$1 options="${*:2}"
-  if [ -e "$folder/build.ninja" ] && [ "$(cat "$folder/.options" 2>/dev/null)" = "$options" ]; then return; fi
+  if [ -e "$folder/build.ninja" ] && [ "$(cat "$folder/.options" 2>/dev/null)" = "$options" ] && is_ours "$folder"; then return; fi
   mkdir -p "$folder"
   rm -rf "$folder/build.ninja" "$folder/CMakeCache.txt" "$folder/CMakeFiles" # --fresh came with CMake 3.24
   echo "$options" >"$folder/.options"
@@ -39,6 +46,13 @@ configure() { # configure FOLDER CMAKE_OPTION...
 
 kept() { # kept FOLDER NAME: the value of an option with which the folder was configured
   sed -n "s/.*-D$2=\([A-Z]*\).*/\1/p" "$1/.options" 2>/dev/null || true
+}
+
+has_cuda_target() { # has_cuda_target FOLDER
+  local known
+  # Not through a pipe: grep -q would end it early.
+  known=$(cmake --build "$1" --target help) || { printf '%s\n' "$known" >&2; exit 1; }
+  grep -q '^gantrain_cuda:' <<<"$known"
 }
 
 build() { # build FOLDER CUDA EXTRA_OPTIONS TARGET...
@@ -51,6 +65,7 @@ build() { # build FOLDER CUDA EXTRA_OPTIONS TARGET...
   started=$folder/.started
   touch "$started"
   if [ -e "$folder/CMakeCache.txt" ] && [ ! -e "$folder/.options" ]; then
+    is_ours "$folder" || die 4 "$folder was configured by hand for $(sources_of "$folder"), whose sources it would build: remove it"
     say "$folder was configured by hand: building it as it is"
     LIBTORCH=
   else
@@ -68,13 +83,12 @@ build() { # build FOLDER CUDA EXTRA_OPTIONS TARGET...
     # shellcheck disable=SC2086 # several options
     configure "$folder" -DGANTRAIN_UNITY="${unity:-ON}" -DGANTRAIN_TESTS="${tests:-AUTO}" -DCMAKE_PREFIX_PATH="$LIBTORCH" -DGANTRAIN_CUDA="$cuda" -DGANTRAIN_HTTPLIB="${httplib:-}" "${options[@]}" $extra
   fi
-  if [ "$cuda" = ON ] && ((${#targets[@]})); then
-    known=$(cmake --build "$folder" --target help) # not through a pipe: grep -q would end it early
-    if grep -q '^gantrain_cuda:' <<<"$known"; then
-      targets+=(gantrain_cuda)
-    else
-      say "$folder has no CUDA library: it runs on CPUs alone"
-    fi
+  # A CUDA library beside the program is found by it: it is of the same sources, or not there.
+  if [ "$cuda" = OFF ] || ! has_cuda_target "$folder"; then
+    [ ! -e "$folder/.options" ] || rm -f "$folder/libgantrain_cuda.so"
+    [ "$cuda" != ON ] || say "$folder has no CUDA library: it runs on CPUs alone"
+  elif [ "$cuda" = ON ] || [[ " ${targets[*]} " == *" gantrain_program "* ]]; then
+    ((${#targets[@]} == 0)) || targets+=(gantrain_cuda)
   fi
   cmake --build "$folder" -j "$(jobs)" ${targets:+--target "${targets[@]}"}
   # run.sh compares the sources with this stamp, which has the time before the build.

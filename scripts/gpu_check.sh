@@ -21,6 +21,7 @@
 # Exit: 0 nothing failed, 1 something did, 75 something is not finished: the same command goes on. Without
 # a GPU its steps are skipped, and those of the CPU run.
 set -uo pipefail
+unset CDPATH # with which cd prints where it went
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 command_line="$0 $*"
 out=gpu_check only=lives,right,fast,breaks steps='*' again='' gpus=0 gantrain='' tests='' official=''

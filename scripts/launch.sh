@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What dist_train.sh and slurm_train.sh share; sourced.
 set -euo pipefail
-launch_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# With CDPATH, cd prints where it went.
+launch_root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # Prints the program: the build beside these scripts, else the one on PATH, else a new build.
 find_gantrain() {

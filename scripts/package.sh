@@ -9,9 +9,9 @@
 #   rootfs  gantrain-VERSION-rootfs: what the image holds, as a folder, for scripts/package/Containerfile
 #
 #   -o DIR        where to (build/packages)
-#   --build DIR   a build folder as it is; else a release build is made first
+#   --build DIR   a build folder as it is; else a release build is made first, as GANTRAIN_CUDA says
 #   --cuda        deb and tree: the GPU side and CUDA's libraries, too (3 GB more). A wheel has the GPU
-#                 side where it was built; CUDA's libraries come with torch.
+#                 side where it was built: GANTRAIN_CUDA=ON; CUDA's libraries come with torch.
 #
 # The last line on standard output is the package's path.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
@@ -40,7 +40,8 @@ need_packages patchelf binutils
 [ "$kind" != deb ] || need_packages dpkg-dev
 if [ -z "$build" ]; then
   build=$GANTRAIN_ROOT/build
-  GANTRAIN_CUDA=${cuda:+ON} "$GANTRAIN_ROOT/scripts/build.sh" release gantrain_program >&2
+  [ -z "$cuda" ] || export GANTRAIN_CUDA=ON
+  "$GANTRAIN_ROOT/scripts/build.sh" release gantrain_program >&2
 fi
 for file in gantrain libgantrain_trainer.so libgantrain_serve.so ${cuda:+libgantrain_cuda.so}; do
   [ -e "$build/$file" ] || die 4 "$build has no $file: ${cuda:+GANTRAIN_CUDA=ON }scripts/build.sh release makes it"

@@ -4,7 +4,8 @@
 # Standard output is gantrain's alone. Where nothing changed since the last build, this costs a look
 # at the sources' times.
 set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# With CDPATH, cd prints where it went.
+root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 . "$root/scripts/setup_cuda.sh"
 if has_gpu; then cuda=$(cuda_wanted AUTO); else cuda=$(cuda_wanted KEEP); fi

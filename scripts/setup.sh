@@ -8,6 +8,7 @@
 #   GANTRAIN_NO_CLUSTER  set: the tests install no Slurm and no Open MPI and skip what needs them
 #   GANTRAIN_NO_SYSTEMS  set: they install no debootstrap, cross compiler and qemu, and skip Debian 13 and aarch64
 set -euo pipefail
+unset CDPATH # with which cd prints where it went, and may go elsewhere
 
 # shellcheck disable=SC2034 # for those who source this
 GANTRAIN_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -51,13 +52,17 @@ die() { # die EXIT_CODE MESSAGE
 . "$(dirname "${BASH_SOURCE[0]}")/setup_cuda.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/setup_sources.sh"
 
-# with_lock COMMAND...: one at a time over all checkouts that share the cache.
+# with_lock COMMAND...: one at a time over all checkouts that share the cache. Called where something is to be done: a
+# cache that others may only read serves as it is.
 with_lock() {
-  mkdir -p "$GANTRAIN_CACHE_DIR" || die 8 "$GANTRAIN_CACHE_DIR cannot be written; GANTRAIN_CACHE_DIR names another place"
+  local lock=$GANTRAIN_CACHE_DIR/.lock
+  if ! mkdir -p "$GANTRAIN_CACHE_DIR" || ! { : >>"$lock"; } 2>/dev/null; then
+    die 8 "$GANTRAIN_CACHE_DIR cannot be written; GANTRAIN_CACHE_DIR names another place"
+  fi
   (
     flock 9
     "$@"
-  ) 9>"$GANTRAIN_CACHE_DIR/.lock"
+  ) 9>"$lock"
 }
 
 # The packages, a or a|b, none of whose names dpkg has.
@@ -105,6 +110,8 @@ need_packages() {
     else
       die 4 "Debian packages are missing, and this is not root: apt-get install ${names[*]}"
     fi
+    # sudo takes a proxy's variables away, which may be the only place where it is said.
+    [ -z "${http_proxy:-}${https_proxy:-}" ] || as_root+=("--preserve-env=http_proxy,https_proxy,no_proxy")
   fi
   say "installing Debian packages: ${names[*]}"
   local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
@@ -117,7 +124,8 @@ need_packages() {
 need_pip() { python3 -m pip --version >/dev/null 2>&1 || need_packages python3-pip; }
 
 # fetch_wheel NAME VERSION SHA256: sets `wheel` to its path in the cache, downloaded if it is not
-# there. The platforms are named, so that the local Python's version does not matter.
+# there. The platforms are named, so that the local Python's version does not matter. === takes that very
+# version; == would also take 2.11.0+cu128 of another index.
 fetch_wheel() {
   local dir=$GANTRAIN_CACHE_DIR/wheels part platform platforms=()
   for wheel in "$dir/${1//-/_}-$2-"*{any,"$MACHINE"}.whl; do
@@ -134,9 +142,9 @@ fetch_wheel() {
   done
   python3 -m pip download --disable-pip-version-check --no-cache-dir --no-deps --only-binary=:all: \
     --python-version 3.11 --implementation cp --abi cp311 --abi none "${platforms[@]}" \
-    --dest "$part" "$1==$2" </dev/null >&2 || die 4 "$1 $2 could not be downloaded (pip's reason is above)"
+    --dest "$part" "$1===$2" </dev/null >&2 || die 4 "$1 $2 could not be downloaded (pip's reason is above)"
   wheel=$(echo "$part"/*.whl)
-  sha256sum --status -c - <<<"$3  $wheel" || die 3 "$wheel is not the file that was expected (sha256 $3)"
+  sha256sum --status -c - <<<"$3  $wheel" || die 3 "$wheel is not the file that was expected (sha256 $3); pip's index (pip config list) may be another one than PyPI"
   mv "$wheel" "$dir/"
   rm -rf "$part"
   wheel=$dir/${wheel##*/}

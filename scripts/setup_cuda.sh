@@ -9,12 +9,13 @@
 CUDA_RELEASE=13.0
 
 # A GPU of NVIDIA's: its device file, the driver's control file (in some containers the only one), or
-# one that Windows lends.
+# one that Windows lends, whose library lies elsewhere in containers. lib/launch/where/devices.cpp has
+# the same list.
 has_gpu_below() { # has_gpu_below ROOT
   local library
   if compgen -G "$1/dev/nvidia[0-9]*" >/dev/null || [ -e "$1/dev/nvidiactl" ]; then return; fi
   [ -e "$1/dev/dxg" ] || return
-  for library in "$1"/usr/lib/{wsl/lib,*-linux-gnu}/libcuda.so.1; do
+  for library in "$1"/usr/lib/{wsl/lib,*-linux-gnu}/libcuda.so.1 "$1"/usr/lib/wsl/drivers/nv*/libcuda.so.1.1; do
     if [ -e "$library" ]; then return; fi
   done
   return 1
@@ -115,8 +116,7 @@ link_cuda_libraries() { # link_cuda_libraries FOLDER LIBRARY...
   local library
   for library in "${@:2}"; do
     [ -e "$1/$library" ] || die 3 "$1 lacks $library, though its list of parts has it"
-    if [ -e "$LIBTORCH/lib/$library" ] && [ ! -L "$LIBTORCH/lib/$library" ]; then continue; fi
-    ln -sfn "$1/$library" "$LIBTORCH/lib/$library"
+    is_linked "$1" "$library" || ln -sfn "$1/$library" "$LIBTORCH/lib/$library"
   done
 }
 
@@ -125,6 +125,27 @@ link_cuda_libraries() { # link_cuda_libraries FOLDER LIBRARY...
 wheel_wanted() { # wheel_wanted run|compile NAME LIBRARIES; reads `toolkit`
   if [ -n "$3" ] && [ -z "${GANTRAIN_LIBTORCH:-}" ]; then return; fi
   [ "$1" = compile ] && { [ -z "$toolkit" ] || [ "$2" = nvidia-nccl-cu13 ]; }
+}
+
+# Whether a library that a wheel or a toolkit brings lies beside LibTorch: a file of its own, or the link that
+# link_cuda_libraries makes.
+is_linked() { # is_linked FOLDER LIBRARY
+  local there=$LIBTORCH/lib/$2
+  [ -e "$there" ] && { [ ! -L "$there" ] || [ "$(readlink "$there")" = "$1/$2" ]; }
+}
+
+# Whether place_cuda has nothing to do; it takes the lock, and a cache that others may only read has none to give.
+cuda_in_place() { # cuda_in_place run|compile
+  local toolkit other_toolkit name version libraries library from
+  find_toolkit
+  while read -r name version _ libraries; do
+    wheel_wanted "$1" "$name" "$libraries" || continue
+    from=$toolkit
+    toolkit_has "$from" "$name" "$version" || from=$(cuda_tree)
+    toolkit_has "$from" "$name" "$version" || return
+    [ -z "${GANTRAIN_LIBTORCH:-}" ] || continue
+    for library in $libraries; do is_linked "$from/lib64" "$library" || return; done
+  done < <(cuda_wheels)
 }
 
 place_cuda() { # place_cuda run|compile
@@ -160,14 +181,14 @@ missing_cuda_libraries() {
 # All that LibTorch's CUDA side needs to be loaded. A LibTorch of the user's own is left as it is.
 setup_cuda_libraries() {
   local missing
-  with_lock place_cuda run
+  cuda_in_place run || with_lock place_cuda run
   missing=$(missing_cuda_libraries || true)
   [ -z "$missing" ] || die 4 "LibTorch's CUDA side in $LIBTORCH/lib needs libraries that are not there: ${missing//$'\n'/ }"
 }
 
 # The same, and what compiles the CUDA library.
 setup_cuda() {
-  with_lock place_cuda compile
+  cuda_in_place compile || with_lock place_cuda compile
   setup_cuda_libraries
 }
 

@@ -59,14 +59,16 @@ setup_httplib() {
   httplib=
   [ -n "$(installed_version libcpp-httplib-dev)" ] || return 0
   folder=$(httplib_dir)
-  [ -z "$(find "$folder.failed" -mtime -1 2>/dev/null)" ] || return 0
-  if with_lock unpack_httplib "$folder"; then
-    # shellcheck disable=SC2034 # for build.sh
-    httplib=$folder
-  else
-    touch "$folder.failed"
-    say "gantrain serve uses this system's libcpp-httplib"
+  if [ ! -e "$folder/httplib.h" ]; then
+    [ -z "$(find "$folder.failed" -mtime -1 2>/dev/null)" ] || return 0
+    if ! (with_lock unpack_httplib "$folder"); then
+      touch "$folder.failed" 2>/dev/null || true
+      say "gantrain serve uses this system's libcpp-httplib"
+      return 0
+    fi
   fi
+  # shellcheck disable=SC2034 # for build.sh
+  httplib=$folder
 }
 
 # Libraries under the name and with the interface of the system's that hold only what gantrain needs of them, for packages:
@@ -77,7 +79,7 @@ slim_dir() { echo "$GANTRAIN_CACHE_DIR/$1-$(installed_version "$1-dev")-slim"; }
 # compile_slim SOURCE BUILD TARGET DEFINITION...
 compile_slim() {
   cmake -S "$1" -B "$2" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE=-O2 \
-    -DCMAKE_C_FLAGS=-ffile-prefix-map="$1"=. -Wno-dev "${@:4}" && cmake --build "$2" --target "$3"
+    -DCMAKE_C_FLAGS="-ffile-prefix-map='$1'=." -Wno-dev "${@:4}" && cmake --build "$2" --target "$3"
 }
 
 compile_libarchive() { # compile_libarchive SOURCE BUILD
@@ -122,7 +124,7 @@ setup_slim_libraries() {
   slim=()
   need_packages libarchive-dev libzip-dev libzstd-dev liblzma-dev libbz2-dev zlib1g-dev binutils cmake ninja-build
   for row in libarchive:COPYING libzip:LICENSE; do
-    with_lock build_slim "${row%:*}" "${row#*:}" ||
+    [ -e "$(slim_dir "${row%:*}")/LICENSE" ] || with_lock build_slim "${row%:*}" "${row#*:}" ||
       die 4 "a package needs a ${row%:*} of its own, compiled from the system's source: apt needs lists of sources (deb-src)"
     slim+=("$(slim_dir "${row%:*}")")
   done

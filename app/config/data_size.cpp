@@ -67,7 +67,7 @@ std::optional<Size> size_of_run(const fs::path& run) {
 // Gives a run that resumes another one the size that this one had of its preset or chose itself.
 // Returns false where no run is resumed.
 bool keep_resolution(Config& config) {
-  const auto saved = saved_value(resumed_run(config), kKey);
+  const auto saved = saved_value(resumed_run(config.read<RunOptions>()), kKey);
   if (!saved) return false;
   const auto& [value, origin] = *saved;
   const bool was_given = !starts_with(origin, "auto") && !starts_with(origin, "preset ");

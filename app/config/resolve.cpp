@@ -13,6 +13,7 @@
 #include "config/value.h"
 #include "launch/where/network.h"
 #include "train/options.h"
+#include "train/save/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/file_kind.h"
@@ -342,8 +343,7 @@ bool was_left_on_a_cpu(const std::string& key, const std::string& origin, const 
 }
 
 // Takes over the values that hold for the whole run, except those that are given now.
-bool keep_chosen(Config& config, const Site& site) {
-  const SavedConfig saved = read_saved_config(resumed_run(config), Unreadable::kRefused);
+bool keep_chosen(Config& config, const Site& site, const SavedConfig& saved) {
   bool kept = false;
   for (const Key& key : config.schema()) {
     const auto before = saved.find(key.path);
@@ -450,14 +450,6 @@ Config config_from_json(const Json& json) {
   return config;
 }
 
-fs::path resumed_run(const Config& config) {
-  const std::string resume = text_of(config.get("run.resume"));
-  if (resume == "none") return {};
-  if (resume == "auto") return text_of(config.get("run.run_dir"));
-  std::error_code error;  // of a name that cannot be
-  return fs::is_directory(resume, error) ? fs::path(resume) : fs::path(resume).parent_path();
-}
-
 std::optional<SavedValue> saved_value(const fs::path& run, const std::string& key) {
   return read_saved_config(run, Unreadable::kRefused).find(key);
 }
@@ -465,9 +457,12 @@ std::optional<SavedValue> saved_value(const fs::path& run, const std::string& ke
 std::vector<std::string> choose_auto_values(Config& config, const Site& site) {
   const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));
   if (recipe.complete == nullptr) return {};
-  const fs::path run = resumed_run(config);
-  const bool kept = keep_chosen(config, site);
-  std::vector<std::string> lines = recipe.complete(config, site);
+  const fs::path run = resumed_run(config.read<RunOptions>());
+  const SavedConfig saved = read_saved_config(run, Unreadable::kRefused);
+  const bool kept = keep_chosen(config, site, saved);
+  Site here = site;
+  here.goes_on = saved.values.is_object();
+  std::vector<std::string> lines = recipe.complete(config, here);
   if (kept) lines.push_back(fmt::format("auto    other values as {} began with", run.string()));
   return lines;
 }

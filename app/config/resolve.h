@@ -75,9 +75,6 @@ Config config_from_json(const Json& json);
 // The preset that is used when none is named.
 inline constexpr const char* kDefaultPreset = "dcgan";
 
-// Returns the folder of the run that this one resumes (run.run_dir, run.resume); "" for none.
-std::filesystem::path resumed_run(const Config& config);
-
 // Returns what the config.json of a run says of a key; nothing where it says nothing.
 std::optional<SavedValue> saved_value(const std::filesystem::path& run, const std::string& key);
 

@@ -154,12 +154,7 @@ std::shared_ptr<const Dataset> open_data_of_run(
          (run / "config.json").string());
   }
   const std::shared_ptr<const Dataset> dataset = open();
-  std::optional<Manifest> before;
-  try {
-    before = read_manifest(run);
-  } catch (const UserError& e) {
-    warn("{}; whether the pictures are those of the run is not known", e.what());
-  }
+  const std::optional<Manifest> before = try_manifest(run);
   if (!before) return dataset;
   Manifest now = list_again(*dataset, options.path, *before);
   if (options.on_bad == OnBad::kSkip) take_broken(*dataset, *before, now);

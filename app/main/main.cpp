@@ -119,10 +119,12 @@ int guarded(std::vector<std::string> arguments) {
     return end_with(e.code(), e.what());
   } catch (const std::bad_alloc&) {
     return end_with(Exit::kOutOfMemory, "out of memory");
-  } catch (const std::system_error& e) {  // fmt's, of a standard output that is full or closed
+  } catch (const std::system_error&
+               e) {  // a thread's, or fmt's, of a standard output that is full or closed
     const bool is_disk = e.code().value() == ENOSPC || e.code().value() == EIO ||
                          e.code().value() == EFBIG || e.code().value() == EDQUOT ||
                          e.code().value() == EBADF;
+    if (lacks_threads(e)) return end_with(Exit::kEnvironment, kNoMoreThreads);
     return end_with(
         is_disk ? Exit::kDisk : Exit::kInternal,
         fmt::format("{}{}", is_disk ? "standard output: " : "internal error: ", e.what()));
@@ -172,6 +174,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   gantrain::note_program(argc > 0 ? argv[0] : "");
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too long is an error of write(2) then
+  std::signal(SIGCHLD, SIG_DFL);  // where the parent ignores it, children end without a status
   gantrain::end_on_early_signals(gantrain::asks_for_training(arguments));
   const int status = gantrain::guarded(std::move(arguments));
   gantrain::flush_standard_error(gantrain::kLastWords);

@@ -217,6 +217,7 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
       std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     });
   user.amp = config.read<PrecisionOptions>().amp != Amp::kOff;
+  user.graphs = config.read<TrainOptions>().graphs != Graphs::kOff;
   use_threads(context.threads);
   if (device.is_cpu()) keep_cpu_memory(config.read<LaunchOptions>().keep_mb);
   if (const auto dist = config.read<DistOptions>(); dist.preflight == Preflight::kOnly) {
@@ -310,7 +311,7 @@ extern "C" void gantrain_prepare(const char* request_json) {
   const Config config = config_from_json(request.config);
   StartLine start_line(request.started, request.level >= Level::kInfo);
   start_line.show("opening data");
-  prepared_dataset() = open_dataset(data_of_run(config), {}, request.sharers);
+  prepared_dataset() = open_dataset(data_to_open(config), {}, request.sharers);
 }
 
 extern "C" int gantrain_rank_main(const gantrain::RankContext& context, const char* request_json) {

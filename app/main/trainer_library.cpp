@@ -116,12 +116,17 @@ std::string torch_version(const fs::path& libraries) {
   return "";
 }
 
+// The folder without a slash at its end, as completion writes it.
+fs::path plain_folder(const fs::path& folder) {
+  return folder.has_filename() ? folder : folder.parent_path();
+}
+
 // PyTorch's own libraries, where GANTRAIN_TORCH_LIB says that they lie: gantrain's that need them
 // find them loaded then. Else their own run path leads to them.
 void open_torch(bool cuda) {
   const char* given = std::getenv("GANTRAIN_TORCH_LIB");
   if (given == nullptr || *given == 0) return;
-  const fs::path folder = given;
+  const fs::path folder = plain_folder(given);
   const std::string version = torch_version(folder);
   if (!version.empty() && version != kTorch) {
     fail(Exit::kEnvironment,
@@ -138,7 +143,8 @@ void open_torch(bool cuda) {
            "GANTRAIN_TORCH_LIB={}: there is no {}; it is the folder torch/lib of PyTorch 2.11.0{}",
            given,
            name,
-           cuda ? " with CUDA: pip install torch==2.11.0" : ": pip install torch==2.11.0");
+           cuda ? " with CUDA: pip install --force-reinstall torch==2.11.0"
+                : ": pip install torch==2.11.0");
     }
     open_library(folder / name, "PyTorch's library", "; pip install torch==2.11.0 brings it");
   }

@@ -152,8 +152,7 @@ std::vector<int64_t> weights_of(const std::vector<int64_t>& chosen,
                                 const Dataset* data) {
   const auto classes = static_cast<size_t>(generator.classes());
   std::vector<int64_t> weights(classes, 1);
-  const ClassTable all = data == nullptr ? ClassTable() : class_table_of(*data);
-  const ClassTable counted = without_empty_end(all, generator.classes());
+  const ClassTable counted = data == nullptr ? ClassTable() : class_table_of(*data);
   if (counted.size() == classes && !counted.vectors()) {
     for (size_t label = 0; label < classes; ++label) weights[label] = counted[label].pictures;
   }

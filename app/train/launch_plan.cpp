@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <set>
+
 #include "config/resolve.h"
 #include "config/schema.h"
 #include "data/options.h"
@@ -100,6 +102,21 @@ void outlast_hang_watch(Launch& launch) {
       "dist.timeout", Value<Duration>::to_json({chosen}), "above launch.hang_timeout");
 }
 
+// A loss of ranks must not end an elastic run because of what is known before.
+void check_shared_statistics(const Launch& launch) {
+  if (!is_elastic(launch.options) || !launch.config.read<DistOptions>().sync_bn) return;
+  const int64_t batch = launch.config.read<TrainOptions>().batch;
+  const LaunchOptions& o = launch.options;
+  int64_t ranks = o.nproc_min.value_or(1) * o.nnodes_min.value_or(1);
+  while (ranks <= launch.world.ranks.world && batch % ranks == 0) ++ranks;
+  if (ranks > launch.world.ranks.world) return;
+  fail(Exit::kUsage,
+       "dist.sync_bn: {}, as this run may have, do not divide the batch of {}, and unequal shares "
+       "have no common batch statistics; give another --batch or --nproc MIN:MAX, or leave it off",
+       counted(ranks, "rank"),
+       batch);
+}
+
 // Rank 0's process has a connection of the store with each rank, and with gloo each process has
 // another one with each. The ranks have the limit of this process.
 void need_connections(const Launch& launch) {
@@ -143,6 +160,7 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
                                      {.ranks = launch.world.ranks.world,
                                       .on_gpu = on_gpu,
                                       .of_node = launch.world.ranks.local_world});
+  check_shared_statistics(launch);
   say_workers(launch, env);
   const std::string slow = on_gpu ? "" : slow_cpu_text(has_fast_vectors());
   if (!slow.empty()) launch.chosen.push_back(slow);
@@ -263,6 +281,26 @@ void print_ramps(const Config& config) {
   }
 }
 
+// What training will warn of, once for each micro-batch.
+void warn_of_split_groups(const BatchPlan& plan,
+                          const std::vector<StagePlan>& stages,
+                          const Config& config,
+                          int64_t group) {
+  std::set<std::string> said;
+  std::vector<BatchPlan> plans = {plan};
+  if (!stages.empty()) plans.clear();
+  for (const StagePlan& stage : stages) plans.push_back(stage.plan);
+  for (const BatchPlan& one : plans) {
+    for (const char* player : {"D", "G"}) {
+      const std::string key = std::string(player) + ".accumulate";
+      const auto own = Value<std::optional<int64_t>>::from_text(text_of(config.get(key))).value();
+      const int64_t micro_batch = plan_player(one, player, own).micro_batch;
+      const std::string split = split_groups_text(player, micro_batch, group);
+      if (!split.empty() && said.insert(split).second) warn("{}", split);
+    }
+  }
+}
+
 // What a rank computes with: "2 threads a rank, idle threads ...".
 std::string threads_text(const Launch& launch) {
   const Env env = current_environment();
@@ -281,6 +319,7 @@ int dry_run(const Launch& launch, Shown shown) {
   const BatchPlan plan = plan_batch(train, launch.world.ranks.world);
   const Schedule schedule = recipe.schedule ? recipe.schedule(launch.config) : Schedule();
   const std::vector<StagePlan> stages = plan_stages(train, schedule, plan.world);
+  warn_of_split_groups(plan, stages, launch.config, std::max<int64_t>(train.together, 1));
   const int64_t iterations = schedule.empty() ? (train.kimg.images + train.batch - 1) / train.batch
                                               : schedule.iterations_to(train.kimg.images);
   const int64_t images = schedule.empty() ? iterations * train.batch : train.kimg.images;

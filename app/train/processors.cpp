@@ -9,6 +9,7 @@
 #include "recipes/facts.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
+#include "train/save/run_folder.h"
 #include "train/train_request.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -79,7 +80,8 @@ void take(Config& config, const ProcessorUse& use) {
 
 // What the resumed run was measured to use; no ranks where it was not.
 ProcessorUse use_of_resumed(const Config& config) {
-  const SavedConfig saved = read_saved_config(resumed_run(config), Unreadable::kRefused);
+  const SavedConfig saved =
+      read_saved_config(resumed_run(config.read<RunOptions>()), Unreadable::kRefused);
   const auto number = [&](const char* key) -> int64_t {
     const auto found = saved.find(key);
     const bool measured = found && found->origin == kOrigin && found->value.is_number_integer();

@@ -220,7 +220,7 @@ struct RaceWish {
   std::string command;             // the command line
   std::string verb;                // "a race"
   // Where the race would be too short: what to do.
-  std::string advice = "take fewer candidates, a longer --kimg or a larger --extra";
+  std::string advice = kRaceAdvice;
 };
 
 struct PlannedRace {

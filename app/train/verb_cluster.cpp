@@ -119,6 +119,8 @@ int run_slurm(const std::vector<std::string>& arguments) {
   }
   flags.job.task_per_rank = flags.task_per == "rank";
   flags.job.program = (executable_folder() / "gantrain").string();
+  const std::string torch = variable(current_environment(), "GANTRAIN_TORCH_LIB");
+  if (!torch.empty()) flags.job.torch = fs::absolute(torch).string();
   flags.job.ranks_per_node = ranks_of_node(
       flags.request, config.read<LaunchOptions>(), "--gpus-per-node", flags.job.gpus_per_node);
   decide_training(flags, config, words);

@@ -229,7 +229,9 @@ void choose(const FinetuneFlags& flags,
             const std::set<std::string>& given,
             FinetunePlan& plan) {
   Config& config = plan.config;
-  plan.choices = finetune_choices(config, plan.model, plan.pictures, flags.by);
+  Config completed = config;
+  choose_auto_values(completed, {});
+  plan.choices = finetune_choices(completed, plan.model, plan.pictures, flags.by);
   for (const FinetuneChoice& choice : plan.choices) {
     plan.add({"--set", choice.pair});
     if (given.count(choice.pair.substr(0, choice.pair.find('='))) == 0)
@@ -250,7 +252,8 @@ void choose(const FinetuneFlags& flags,
 std::optional<FinetunePlan> plan_finetuning(const FinetuneFlags& flags,
                                             const fs::path& from,
                                             const std::vector<std::string>& own) {
-  const StartingModel model = read_starting_model(from, keys_of_recipe);
+  StartingModel model = read_starting_model(from, keys_of_recipe);
+  model.adaptive = find_recipe_facts(model.recipe).adaptive;
   std::vector<std::string> words = words_of_model(model);
   words.insert(words.end(), {"--data", flags.data});
   const std::optional<PlannedConfig> planned = planned_config(own, "finetuning", words);

@@ -115,7 +115,7 @@ bool parse_arguments(const std::vector<std::string>& arguments, TrainArguments& 
 // What the defaults chose, in one line: said by rank 0 once the run stands.
 std::string defaults_chosen(const Launch& launch) {
   std::vector<std::string> parts;
-  if (!launch.config.given("preset") && launch.config.get("preset") != "")
+  if (!launch.config.given("preset") && !text_of(launch.config.get("preset")).empty())
     parts.push_back("no --preset: " + text_of(launch.config.get("preset")));
   if (!launch.config.given("data.path")) {
     parts.push_back(

@@ -150,6 +150,12 @@ Resume resume_of(const BatchJob& job) {
           "\"$resume\""};
 }
 
+// A wheel's program is told of PyTorch by its start in Python, which the job goes without.
+std::string torch_line(const BatchJob& job) {
+  if (job.torch.empty()) return "";
+  return fmt::format("export GANTRAIN_TORCH_LIB={}\n", shell_quote(job.torch));
+}
+
 // The step: srun and gantrain with its flags, one line of the script. `gantrain` takes care of its
 // own ranks: --kill-on-bad-exit would hide the exit code of the rank that failed behind 143.
 std::string step(const BatchJob& job, const std::string& resume) {
@@ -198,7 +204,8 @@ std::string batch_script(const BatchJob& job) {
                         {"requeues", std::to_string(job.requeues)},
                         {"resume", resume.lines},
                         {"run", shell_quote(as_pattern(job.run_dir))},
-                        {"step", step(job, resume.word)}});
+                        {"step", step(job, resume.word)},
+                        {"torch", torch_line(job)}});
 }
 
 }  // namespace gantrain

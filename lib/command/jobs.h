@@ -25,6 +25,7 @@ struct BatchJob {
   std::vector<std::string> sbatch;    // more flags of sbatch, each a word
   std::vector<std::string> srun;      // more flags of srun, each a word
   std::string program = "gantrain";   // path of gantrain on the cluster
+  std::string torch;                  // PyTorch's libraries that it is told of; empty: none
   std::vector<std::string> training;  // its arguments, with --run-dir, without --resume
   std::string run_dir;                // the folder that --run-dir names
   std::string resume = "auto";        // what --resume is to say as long as run_dir has no state

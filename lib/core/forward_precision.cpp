@@ -185,8 +185,13 @@ BlockScope::BlockScope(std::string_view name) {
   outside_ = now.block.size();
   if (!now.block.empty()) now.block += '.';
   now.block += name;
-  const std::vector<std::string>& kept = now.precision->keep_float32;
-  if (contains(kept, now.block)) kept_.emplace("precision.keep_float32");
+  // A name keeps all that is in it: "G" keeps "G.synthesis.b16", too.
+  const auto keeps = [&now](const std::string& kept) {
+    return now.block.starts_with(kept) &&
+           (now.block.size() == kept.size() || now.block[kept.size()] == '.');
+  };
+  if (std::ranges::any_of(now.precision->keep_float32, keeps))
+    kept_.emplace("precision.keep_float32");
 }
 
 BlockScope::~BlockScope() {

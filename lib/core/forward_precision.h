@@ -125,7 +125,8 @@ bool chooses_products();
 bool lowers_product(const Product& product, const ProductUses& once);
 
 // While this object lives, this thread's layers belong to the block `name` inside the block around
-// it. A block that ForwardPrecision::keep_float32 names computes in float32. The name "" opens no
+// it. A block that ForwardPrecision::keep_float32 names, or that lies in one of these, computes in
+// float32. The name "" opens no
 // block.
 class BlockScope {
  public:

@@ -167,7 +167,7 @@ void tell_who_waits(const Rendezvous& r, const std::string& address) {
 // Before NCCL fails for it, with less telling words.
 void check_shared_memory(const RankInfo& ranks) {
   struct statvfs shared {};
-  if (ranks.local_rank != 0 || statvfs("/dev/shm", &shared) != 0) return;
+  if (ranks.local_rank != 0 || statvfs("/dev/shm", &shared) != 0 || shared.f_blocks == 0) return;
   const auto reach = reinterpret_cast<PeersReach>(dlsym(RTLD_DEFAULT, kPeersReach));
   const auto bytes = static_cast<int64_t>(shared.f_blocks * shared.f_frsize);
   const std::string text =
@@ -259,7 +259,7 @@ Group::~Group() {
   if (std::uncaught_exceptions() > 0) {
     abandon(std::move(impl_->group), device_);
   } else if (!shut_down(impl_->group, device_, kShutdownSeconds)) {
-    warn("rank {}: the process group did not shut down in order", rank());
+    try_to_warn(fmt::format("rank {}: the process group did not shut down in order", rank()));
     abandon(std::move(impl_->group), device_);
   }
 }

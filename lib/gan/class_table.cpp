@@ -139,15 +139,6 @@ bool are_unnamed(const ClassTable& table) {
   return true;
 }
 
-ClassTable without_empty_end(ClassTable table, int64_t classes) {
-  if (table.vectors()) return table;
-  const auto wanted = static_cast<size_t>(classes);
-  const auto empty = [](const ClassRow& row) { return row.pictures == 0; };
-  if (table.size() > wanted && std::all_of(table.begin() + classes, table.end(), empty))
-    table.resize(wanted);
-  return table;
-}
-
 Json to_json(const ClassTable& table) {
   Json rows = Json::array();
   for (const ClassRow& row : table)

@@ -43,9 +43,6 @@ class ClassTable : public std::vector<ClassRow> {
 // Whether the classes are called by their places in the table, as where the data gives no names.
 bool are_unnamed(const ClassTable& table);
 
-// Returns the table without what it has more than so many classes, if these have no pictures.
-ClassTable without_empty_end(ClassTable table, int64_t classes);
-
 // The form in config.json and in the metadata "gantrain.classes" of a model file:
 // [{"name": "circle", "pictures": 500}, ...], or for vectors {"attributes": [{"name": "size",
 // "pictures": 500, "least": 0, "mean": 0.5, "most": 1, "yes_or_no": false}, ...], "examples":

@@ -58,6 +58,14 @@ void check_options(const PrecisionOptions& o, const RecipeFacts& recipe, bool fl
          "--loss-scale {} {}: only losses of fp16 are scaled; give --amp=fp16, or leave it out",
          shortest(o.loss_scale.fixed),
          o.amp == Amp::kOff ? "without --amp" : "with --amp=bf16");
+  const bool half = o.amp == Amp::kFp16 || o.amp == Amp::kAuto;
+  if (half && scales_dynamically(o) && o.initial_scale < o.min_scale) {
+    fail(Exit::kUsage,
+         "precision.initial_scale = {}: at least precision.min_scale = {} is needed, below which a "
+         "dynamic loss scale ends the run",
+         shortest(o.initial_scale),
+         shortest(o.min_scale));
+  }
   if (o.amp != Amp::kOff && float64)
     fail(Exit::kUsage, "train.dtype = float64 with --amp: float64 is never lowered; leave one out");
 }

@@ -115,6 +115,23 @@ void Chooser::set(const std::string& key, const Json& value) {
   said_ += fmt::format("{}{} {}", said_.empty() ? "" : ", ", key, text_of(config_.get(key)));
 }
 
+bool transfers(const Config& config, const Site& site) {
+  return !site.goes_on && config.has("run.init_from") &&
+         !text_of(config.get("run.init_from")).empty();
+}
+
+void choose_for_transfer(Config& config,
+                         const Site& site,
+                         std::vector<std::string>& lines,
+                         const std::string& also) {
+  if (!transfers(config, site)) return;
+  Chooser chooser(config, "auto (run.init_from)");
+  if (config.has("ema.rampup")) chooser.choose("ema.rampup", 0);
+  if (config.has("ada.kimg")) chooser.choose("ada.kimg", 100);
+  if (!chooser.said().empty())
+    lines.push_back("auto    from other weights: " + also + chooser.said());
+}
+
 void choose_for_gpu(Config& config,
                     const Site& site,
                     const std::string& recipe,

@@ -13,6 +13,8 @@ struct Site {
   int64_t ranks = 1;    // of the whole run
   bool on_gpu = false;  // each rank computes on a GPU
   int64_t of_node = 0;  // ranks of each node; 0: not known
+  // The run has begun before: what was chosen then is in the configuration already.
+  bool goes_on = false;
 };
 
 // How many ranks a batch can feed, and how many with whole groups of pictures that one rank must
@@ -101,6 +103,8 @@ struct RecipeFacts {
   // Whether the recipe has half-precision blocks of its own, which precision.mode=blocks uses.
   bool has_blocks = false;
   bool bfloat16_blocks = false;  // these are bfloat16, not float16
+  // Whether ADA's strength can follow the discriminator's overfitting: its scores have a sign.
+  bool adaptive = true;
   // Whether `gantrain import FILE --recipe NAME` can read safetensors files whose tensors have the
   // names of the authors' own variables.
   bool has_official_names = false;
@@ -154,6 +158,16 @@ class Chooser {
   std::string why_;
   std::string said_;
 };
+
+// Whether the run begins now at the weights of another one (run.init_from).
+bool transfers(const Config& config, const Site& site);
+
+// What the reference codes do in such a run: the average follows at once, and the augmentation
+// adapts faster. Adds the line that says so, in which `also` stands first ("no blur, ").
+void choose_for_transfer(Config& config,
+                         const Site& site,
+                         std::vector<std::string>& lines,
+                         const std::string& also = "");
 
 // What the reference code of style-based networks does on GPUs and only there: half-precision
 // blocks at the highest resolutions, RECIPE.num_fp16_res of them, and three loading threads. The

@@ -137,12 +137,16 @@ GeneratedPictures::GeneratedPictures(Generator& generator, const Options& option
   labels_ = in_proportion(weights, options.size);
 }
 
+int64_t made_together(int64_t pixels, int64_t most) {
+  return std::clamp<int64_t>(kPixelsAtOnce / pixels, 4, most);
+}
+
 at::Tensor GeneratedPictures::get(const std::vector<int64_t>& numbers) {
   const at::NoGradGuard no_grad;
   if (at_once_ == 0) {
     at_once_ = 1;
     const at::Tensor one = get({0});
-    at_once_ = std::clamp<int64_t>(kPixelsAtOnce / (one.size(2) * one.size(3)), 4, 64);
+    at_once_ = made_together(one.size(2) * one.size(3));
   }
   const auto count = static_cast<int64_t>(numbers.size());
   std::vector<at::Tensor> all;

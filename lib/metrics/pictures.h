@@ -217,6 +217,10 @@ struct SharedWork {
 // serve the others.
 inline constexpr int64_t kPicturesAtOnce = 64;
 
+// How many pictures of so many pixels a generator makes together, 4 to `most`, so that its largest
+// layers do not need more memory than training does.
+int64_t made_together(int64_t pixels, int64_t most = kPicturesAtOnce);
+
 // A range of numbers that is done in pieces of the same size; the last one may be shorter.
 struct Pieces {
   std::string doing;  // for MetricProgress

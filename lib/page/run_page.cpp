@@ -177,15 +177,6 @@ std::string ending_section(const RunRecord& run) {
 constexpr double kLeastPause = 10;  // seconds
 constexpr double kShare = 50;       // a page may take 2 % of the time
 
-// The log may lie on the same full disk.
-void try_to_warn(const char* reason) {
-  try {
-    warn("the run's page is not up to date: {}", reason);
-  } catch (const UserError&) {
-    // Whoever writes next says so and ends the run; a page is no reason to.
-  }
-}
-
 std::string incident_section(const RunRecord& run) {
   if (run.incidents.empty()) return "";
   std::vector<std::vector<std::string>> rows;
@@ -415,7 +406,7 @@ void PageWriter::write(const fs::path& run_folder) {
   try {
     write_file(run_folder / "report.html", render_run_page(run_folder, pictures_));
   } catch (const std::exception& e) {
-    if (!warned_) try_to_warn(e.what());
+    if (!warned_) try_to_warn(fmt::format("the run's page is not up to date: {}", e.what()));
     warned_ = true;
   }
 }

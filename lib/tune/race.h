@@ -72,15 +72,17 @@ void fields(Rung& r, Field&& field) {
   field("kept", r.kept);
 }
 
+inline constexpr const char* kRaceAdvice =
+    "take fewer candidates, a longer --kimg or a larger --extra";
+
 // The rungs of a race to `length` images, the last one the winner's. Each is twice as far as the
 // one before; all who lose train together for at most `extra` times the length. Throws
 // UserError(kUsage) where the first rung would be shorter than a batch; `advice` says what to do.
-std::vector<Rung> plan_rungs(
-    int64_t candidates,
-    int64_t length,
-    double extra,
-    int64_t batch,
-    const std::string& advice = "take fewer candidates, a longer --kimg or a larger --extra");
+std::vector<Rung> plan_rungs(int64_t candidates,
+                             int64_t length,
+                             double extra,
+                             int64_t batch,
+                             const std::string& advice = kRaceAdvice);
 
 // What all candidates train together, in images.
 int64_t images_of(const std::vector<Rung>& rungs);

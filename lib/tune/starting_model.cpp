@@ -28,10 +28,19 @@ bool is_of_the_model(const std::string& key, const std::string& recipe) {
                                      std::string("augment."),
                                      std::string("optim."),
                                      std::string("ema."),
-                                     std::string("ada.")}) {
+                                     std::string("ada."),
+                                     std::string("schedule.")}) {
     if (starts_with(key, section)) return true;
   }
   return key == "train.batch" || key == "data.mirror";
+}
+
+// A value as it was at the end of the model's training: that of a ramp does not begin again.
+std::string text_at_end(const Json& value, double kimg) {
+  const auto ramp =
+      value.is_object() ? Value<Scheduled>::from_text(value.dump()) : std::optional<Scheduled>();
+  if (!ramp) return text_of(value);
+  return shortest(kimg > 0 ? ramp->at(std::llround(kimg * 1000)) : ramp->to);
 }
 
 // What the model's run was told, or chose: no default and no preset's value.
@@ -41,7 +50,10 @@ void take_settings(const Json& values, StartingModel& model) {
     if (!whole || !is_of_the_model(key, model.recipe)) continue;
     const std::string origin = text_of(entry["origin"]);
     if (origin == "default" || starts_with(origin, "preset ")) continue;
-    model.sets.push_back(key + "=" + text_of(entry["value"]));
+    // The stages' batches and rates follow the ranks, and train.batch the first stage.
+    const bool of_stages = starts_with(key, "schedule.") && starts_with(origin, "auto");
+    if (of_stages || starts_with(origin, "auto (schedule")) continue;
+    model.sets.push_back(key + "=" + text_at_end(entry["value"], model.kimg));
   }
 }
 
@@ -227,6 +239,7 @@ StartingModel read_starting_model(const fs::path& file_or_run, KeysOfRecipe keys
     };
     model.kimg = parse_double(said("gantrain.kimg")).value_or(0);
     model.depth = parse_int(said("gantrain.depth")).value_or(8);
+    model.level = parse_int(said("gantrain.level")).value_or(0);
   }
   // A run's states have all networks.
   if (is_run && !find_states(file_or_run).empty()) model.has_discriminator = true;
@@ -287,12 +300,17 @@ std::string shorter_half_life(const Config& config, double length) {
   if (!config.has("ema.half_life")) return "";
   const Json own = config.get("ema.half_life");
   const double longest = kLongestAverage * length;
-  return own.is_number() && own.get<double>() > longest ? shortest(longest) : "";
+  const Json& end = own.is_object() && own.contains("to") ? own["to"] : own;
+  return end.is_number() && end.get<double>() > longest ? shortest(longest) : "";
 }
 
-// DiffAugment, as Projected GAN has it, or none, as the user may have said.
+// DiffAugment, as Projected GAN has it, ADA's transforms with a strength that does not follow D, as
+// R3GAN has them, or none, as the user may have said.
 bool has_other_augmentation(const Config& config) {
-  return config.has("augment.mode") && text_of(config.get("augment.mode")) != "ada";
+  const auto is = [&](const char* key, const char* value) {
+    return config.has(key) && text_of(config.get(key)) == value;
+  };
+  return is("ada.mode", "fixed") || (config.has("augment.mode") && !is("augment.mode", "ada"));
 }
 
 }  // namespace
@@ -372,12 +390,14 @@ std::vector<FinetuneChoice> finetune_choices(const Config& config,
                        kFreezeD,
                        kAdvice));
   }
-  if (!has_other_augmentation(config)) {
+  if (model.adaptive && !has_other_augmentation(config)) {
     choose("ada.mode", "ada", fmt::format("what D sees is augmented as it overfits ({})", kAda));
     choose("ada.p", "0", fmt::format("it begins at none ({}, its code)", kAda));
     choose(
         "ada.kimg", "100", fmt::format("five times as fast as from nothing ({}, its code)", kAda));
   }
+  const int64_t level = model.level > 0 ? model.level : model.resolution.width;
+  choose("schedule.start", std::to_string(level), "the model has grown so far");
   choose("ema.rampup", "0", fmt::format("the average begins at the model's ({})", kAdvice));
   // A length that was given decides how often it is measured.
   const bool given = config.given("train.kimg");

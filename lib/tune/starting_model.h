@@ -20,9 +20,11 @@ struct StartingModel {
   Size resolution = {0, 0};
   int64_t channels = 0;  // of its pictures; 0: it is not said
   int64_t depth = 8;     // bits of its pictures
+  int64_t level = 0;     // pixels that a growing network had reached; 0: all, or it does not grow
   int64_t classes = 0;   // that it is conditioned on
   double kimg = 0;       // that it was trained for; 0: it is not said
   bool has_discriminator = false;
+  bool adaptive = true;           // RecipeFacts::adaptive, which the caller knows
   std::vector<std::string> sets;  // values of the configuration that make such networks, for --set
 };
 
@@ -57,8 +59,9 @@ struct FinetuneChoice {
   std::string why;   // with its source
 };
 
-// What is chosen for a training of `config`, which has the model's recipe and sizes, on so many
-// pictures, with the metric that decides. Keys that the recipe does not have are left out.
+// What is chosen for a training of `config`, which has the model's recipe and sizes and what the
+// recipe itself chooses, on so many pictures, with the metric that decides. Keys that the recipe
+// does not have are left out.
 std::vector<FinetuneChoice> finetune_choices(const Config& config,
                                              const StartingModel& model,
                                              int64_t pictures,

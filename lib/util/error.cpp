@@ -29,7 +29,9 @@ constexpr std::string_view kNccl =
 constexpr std::string_view kLackOnDevice =
     "cuda out of memory|cuda error: out of memory|cuda driver error: out of memory|"
     "cudaerrormemoryallocation|_alloc_failed|"
-    "cuda failure 'out of memory'|cuda failure 2 'out of memory'";
+    "cuda failure 'out of memory'|cuda failure 2 'out of memory'|"
+    // cuDNN's benchmark hides that no algorithm's workspace could be had.
+    "unable to find an engine to execute this computation";
 constexpr std::string_view kLackOnHost =
     "defaultcpuallocator: can't allocate memory|out of host memory|std::bad_alloc|"
     "std::bad_array_new_length|storage size calculation overflowed|cannot allocate memory";
@@ -136,6 +138,12 @@ std::string cause_line(std::string_view text) {
 }
 
 bool tells_of_lost_peer(std::string_view text) { return has_one_of(text, kLostPeer); }
+// fmt's, of a standard output that would have to be waited for, says more.
+bool lacks_threads(const std::system_error& e) {
+  const bool again = e.code() == std::errc::resource_unavailable_try_again;
+  return again && e.what() == e.code().message();
+}
+
 bool tells_of_vain_wait(std::string_view text) { return has_one_of(text, kVainWait); }
 bool tells_of_nccl(std::string_view text) { return has_one_of(text, kNccl); }
 

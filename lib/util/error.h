@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,12 @@ template <class... Args>
 
 // Returns strerror(errno) for messages. Call it before anything else can change errno.
 std::string errno_text();
+
+// Whether the system has refused to start a thread, which std::thread throws, and what to say then.
+bool lacks_threads(const std::system_error& e);
+inline constexpr const char* kNoMoreThreads =
+    "no more threads can be started: raise ulimit -u, or the container's limit of processes "
+    "(pids.max), or give fewer --threads and data.workers";
 
 // What the text of an exception of c10d, NCCL, gloo, the TCP store or CUDA says about a failure
 // between ranks. Such texts stand in test/util/failure_text_test.cpp.

@@ -343,7 +343,7 @@ bool lies_in(const fs::path& path, const fs::path& folder) {
 
 int64_t free_bytes(const fs::path& folder) {
   struct statvfs info {};
-  if (::statvfs(folder.c_str(), &info) != 0) return -1;
+  if (::statvfs(folder.c_str(), &info) != 0 || info.f_blocks == 0) return -1;
   return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
 }
 

@@ -288,6 +288,13 @@ void log_line(Level level, const std::string& lines) {
   }
 }
 
+void try_to_warn(const std::string& text) {
+  try {
+    warn("{}", text);
+  } catch (const UserError&) {
+  }
+}
+
 void log_to_file(const std::string& text) {
   State& s = state();
   const std::lock_guard lock(s.mutex);

@@ -124,6 +124,10 @@ void error(fmt::format_string<Args...> format, Args&&... args) {
   log_line(Level::kError, message_text<Args...>(format, std::forward<Args>(args)...));
 }
 
+// Warns where nothing may be thrown, as in a destructor: a log file that cannot be written is
+// passed over. Whoever writes there next says so.
+void try_to_warn(const std::string& text);
+
 // From now on this process keeps a copy of the lines that it logs, for a file that is not known yet
 // or whose disk must not be waited for: at most 10,000 of Level::kInfo and up. set_log() ends this
 // and forgets them.

@@ -17,6 +17,8 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <limits>
+#include <sstream>
 
 #include "util/error.h"
 #include "util/text.h"
@@ -34,7 +36,53 @@ std::string environment_variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+namespace {
+
+std::string first_line(const std::string& file) {
+  std::ifstream lines(file);
+  std::string line;
+  std::getline(lines, line);
+  return line;
+}
+
+// Of a folder of a control group. Version 2: "400000 100000" or "max 100000"; version 1 has a file
+// for each number, and -1 where there is no limit.
+double quota_in(const std::string& folder) {
+  std::istringstream both(first_line(folder + "/cpu.max"));
+  double quota = 0, period = 0;
+  if (both >> quota >> period) return quota / period;
+  std::istringstream(first_line(folder + "/cpu.cfs_quota_us")) >> quota;
+  std::istringstream(first_line(folder + "/cpu.cfs_period_us")) >> period;
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+}  // namespace
+
+// A group has the limits of all that it lies in. In a container its path may be one that only the
+// host sees; then the container's own group is at the top.
+std::optional<int64_t> cores_of_quota(const std::string& root) {
+  std::ifstream groups(root + "/proc/self/cgroup");
+  double least = 0;
+  for (std::string line; std::getline(groups, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string mount =
+        root + "/sys/fs/cgroup" + (controllers.empty() ? "" : "/" + controllers);
+    if (!controllers.empty() && !contains(split(controllers, ','), "cpu")) continue;
+    for (std::string path = line.substr(second + 1);;) {
+      const double cores = quota_in(mount + path);
+      if (cores > 0) least = least > 0 ? std::min(least, cores) : cores;
+      if (path.empty() || path == "/") break;
+      path.resize(path.rfind('/'));
+    }
+  }
+  if (least == 0) return std::nullopt;
+  return std::max<int64_t>(static_cast<int64_t>(std::ceil(least)), 1);
+}
+
 int64_t usable_cores() {
+  const int64_t allowed = cores_of_quota().value_or(std::numeric_limits<int64_t>::max());
   // Machines with more than 1024 cores need a larger mask than cpu_set_t.
   for (int capacity = CPU_SETSIZE; capacity <= 1 << 20; capacity *= 4) {
     cpu_set_t* set = CPU_ALLOC(static_cast<size_t>(capacity));
@@ -42,7 +90,7 @@ int64_t usable_cores() {
     const bool known = sched_getaffinity(0, bytes, set) == 0;
     const int64_t count = known ? CPU_COUNT_S(bytes, set) : 0;
     CPU_FREE(set);
-    if (known) return std::max<int64_t>(count, 1);
+    if (known) return std::clamp<int64_t>(count, 1, allowed);
   }
   return 1;
 }

@@ -18,8 +18,13 @@ std::string host_name();
 // Returns the value of a variable of the environment; "" where there is none.
 std::string environment_variable(const char* name);
 
-// Returns the number of cores that this process may use: those of its affinity mask, at least 1.
+// Returns the number of cores that this process may use: those of its affinity mask, and no more
+// than its control groups allow at a time; at least 1.
 int64_t usable_cores();
+
+// Returns how many cores' time the control groups of this process allow, as in a container with a
+// limit, rounded up; nothing where they set none. `root` is where /proc and /sys are looked for.
+std::optional<int64_t> cores_of_quota(const std::string& root = "");
 
 // Returns what follows "KEY:" in the first line with that key of a file such as /proc/meminfo,
 // without the blanks around it; "" if there is none.

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # GANTRAIN_REDUCER: whether LibTorch's c10d::Reducer has the constructor and methods that
-# lib/distributed/reducer.cpp uses; they differ between releases. Tried once, kept in the cache.
-if(DEFINED GANTRAIN_REDUCER)
+# lib/distributed/reducer.cpp uses; they differ between releases. Tried once, kept in the cache. 2.11's fits:
+# where that does not compile, something else is wrong, such as too little memory, and it is tried again.
+if(GANTRAIN_TORCH_IS_2_11 AND NOT DEFINED GANTRAIN_REDUCER_PROBE)
+  set(must_fit ON)
+else()
+  set(must_fit OFF)
+endif()
+if(GANTRAIN_REDUCER OR (DEFINED GANTRAIN_REDUCER AND NOT must_fit))
   return()
 endif()
 if(NOT DEFINED GANTRAIN_REDUCER_PROBE)
@@ -18,6 +24,11 @@ if(GANTRAIN_REDUCER)
   message(STATUS "c10d::Reducer: fits, --ddp-mode wrapper, dynamic and flat")
 else()
   file(WRITE ${CMAKE_BINARY_DIR}/reducer_probe.log "${probe_output}")
+  if(must_fit)
+    unset(GANTRAIN_REDUCER CACHE)
+    message(FATAL_ERROR "The probe of LibTorch 2.11's c10d::Reducer could not be compiled; what the compiler said is in "
+                        "${CMAKE_BINARY_DIR}/reducer_probe.log. Was there too little memory or disk space?")
+  endif()
   message(WARNING "c10d::Reducer of this LibTorch is not 2.11's (${CMAKE_BINARY_DIR}/reducer_probe.log): several "
                   "ranks will need --ddp-mode flat; --ddp-mode wrapper and dynamic need LibTorch 2.11")
 endif()

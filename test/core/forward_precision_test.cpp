@@ -97,6 +97,19 @@ TEST_CASE("ABlockNotesOnceWhatItComputesInAndWhy") {
         std::vector<Computed>{{"D.b16", at::kBFloat16, ""}, {"D.b4", at::kFloat, "scores"}});
 }
 
+TEST_CASE("ANameKeepsAllThatIsInIt") {
+  const ForwardPrecision half{at::kBFloat16, {"G"}};
+  const AutocastScope lowered(half, at::kCPU);
+  const auto type_in = [](const char* outer, const char* inner) {
+    const BlockScope outside(outer), within(inner);
+    return product_type();
+  };
+  CHECK(type_in("G", "b4") == at::kFloat);
+  CHECK(type_in("G.synthesis", "b4") == at::kFloat);  // which is one scope
+  CHECK(type_in("D", "G") == at::kBFloat16);
+  CHECK(type_in("Gate", "b4") == at::kBFloat16);
+}
+
 TEST_CASE("ProductsChooseTheirTypesWhereNothingAsksForFloat32") {
   const Product one, other{Product::Kind::kLinear};
   ForwardPrecision precision{std::nullopt, {"D"}};

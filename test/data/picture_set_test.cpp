@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels of the pictures of a folder or zip, and what becomes of bad ones.
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "data/picture_files.h"
 #include "data/pictures/dataset.h"
@@ -114,6 +116,38 @@ TEST_CASE("PictureThatTurnsBadIsNamedOrReplacedByTheNextOfItsClass") {
   CHECK(values(*lenient) == std::vector<int>{0, 2, 0, 1, 3, 1});
   for (const char* name : {"even/0.png", "even/2.png"}) scratch.write(name, "rubbish");
   CHECK(contains(input_error([&] { lenient->load(0); }), "none of the pictures"));
+}
+
+// As where a network's disk is mounted anew.
+TEST_CASE("PicturesThatAreAwayForAMomentAreNotBroken") {
+  const Scratch scratch;
+  for (int i = 0; i < 6; ++i)
+    scratch.write(fmt::format("set/{}.png", i), one_color(static_cast<uint8_t>(i)));
+  DataOptions options = at(scratch.path("set"));
+  options.cache_mb = 0;
+  for (const OnBad on_bad : {OnBad::kSkip, OnBad::kFail}) {
+    options.on_bad = on_bad;
+    const auto dataset = open_dataset(options);
+    std::filesystem::rename(scratch.path("set"), scratch.path("away"));
+    std::thread mount([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      std::filesystem::rename(scratch.path("away"), scratch.path("set"));
+    });
+    const std::vector<int> seen = values(*dataset);
+    mount.join();
+    CHECK(seen == std::vector<int>{0, 1, 2, 3, 4, 5});
+  }
+}
+
+TEST_CASE("ManyPicturesInARowThatCannotBeReadEndTheSearch") {
+  const Scratch scratch;
+  for (int i = 0; i < 150; ++i) scratch.write(fmt::format("{}.png", i), one_color(1));
+  DataOptions options = at(scratch.path());
+  options.cache_mb = 0;
+  options.on_bad = OnBad::kSkip;
+  const auto dataset = open_dataset(options);
+  for (int i = 0; i < 150; ++i) scratch.write(fmt::format("{}.png", i), "rubbish");
+  CHECK(contains(input_error([&] { dataset->load(0); }), "100 in a row cannot be read any more"));
 }
 
 TEST_CASE("DamagedZipEntryIsNamed") {

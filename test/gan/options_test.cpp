@@ -107,6 +107,18 @@ TEST_CASE("WhatCannotBeLoweredIsAnErrorOfUsage") {
   CHECK(exit_of(with(Amp::kOff), false, /*float64=*/true) == 0);
 }
 
+TEST_CASE("ADynamicLossScaleBeginsAboveItsFloor") {
+  PrecisionOptions low = with(Amp::kFp16);
+  low.initial_scale = 0.5;
+  CHECK(exit_of(low, false) == 2);
+  low.min_scale = 0.5;
+  CHECK(exit_of(low, false) == 0);
+  PrecisionOptions fixed = with(Amp::kFp16);
+  fixed.initial_scale = 0.5;
+  fixed.loss_scale = {LossScale::Kind::kFixed, 512};
+  CHECK(exit_of(fixed, false) == 0);
+}
+
 TEST_CASE("ALossScaleIsAWordOrANumber") {
   using Scale = Value<LossScale>;
   CHECK(Scale::from_text("dynamic")->kind == LossScale::Kind::kDynamic);

@@ -294,6 +294,37 @@ TEST_CASE("OpenMpiTasksAreWorkers") {
   CHECK(detect_world({}, false, mpirun(0, 1, 0, 1), 0).ranks.world == 1);
 }
 
+TEST_CASE("MpirunWithinAStepOfSrunStartsTheRanks") {
+  Env shell = single_task();  // srun --pty bash
+  shell["PMI_RANK"] = "0";    // --mpi=pmi2
+  shell["PMI_SIZE"] = "1";
+  CHECK(detect_world({}, false, shell, 0).source == "slurm");
+  Env env = mpirun(2, 4, 2, 4);
+  env.merge(Env(shell));
+  World world = detect_world({}, false, env, 0);
+  CHECK(world.role == Role::kWorker);
+  CHECK(world.source == "mpi");
+  CHECK(world.ranks.rank == 2);
+  CHECK(world.ranks.world == 4);
+  CHECK(world.master.host == "127.0.0.1");
+  env = {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+  env.merge(Env(shell));  // Hydra
+  CHECK(detect_world({}, false, env, 0).source == "mpi");
+  // Open MPI's daemons of the other two nodes of three are a step of srun of their own.
+  env = mpirun(8, 24, 0, 8);
+  env["MASTER_ADDR"] = "h0";
+  env.merge(one_task_per_node(0));
+  world = detect_world({}, false, env, 0);
+  CHECK(world.ranks.rank == 8);
+  CHECK(world.ranks.world == 24);
+  CHECK(world.ranks.node_rank == 1);
+  // An mpirun of one task, in which srun was called.
+  env = mpirun(0, 1, 0, 1);
+  env.merge(srun(2, 0, 1));
+  CHECK(detect_world({}, false, env, 0).source == "slurm");
+  CHECK(detect_world({}, false, env, 0).ranks.rank == 2);
+}
+
 TEST_CASE("HydraTasksAreWorkers") {
   const Env env{{"PMI_RANK", "2"},
                 {"PMI_SIZE", "4"},

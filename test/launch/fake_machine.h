@@ -26,14 +26,14 @@ inline std::string open_module(const std::string& version) {
 class FakeMachine {
  public:
   FakeMachine() {
-    for (const auto& folder : {roots().dev, roots().proc, roots().sys, roots().wsl})
+    for (const auto& folder : {roots().dev, roots().proc, roots().sys, roots().lib})
       std::filesystem::create_directories(folder);
     for (const char* other : {"null", "nvidia-uvm", "nvidia-modeset"}) write_file(dev(other), "");
     std::filesystem::create_directories(dev("nvidia-caps"));
   }
 
   SystemRoots roots() const {
-    return {folder_ / "dev", folder_ / "proc", folder_ / "sys", folder_ / "wsl"};
+    return {folder_ / "dev", folder_ / "proc", folder_ / "sys", folder_ / "lib"};
   }
   std::filesystem::path dev(const std::string& name) const { return roots().dev / name; }
   void write(const std::filesystem::path& file, const std::string& text) const {

@@ -76,7 +76,7 @@ TEST_CASE("DeviceFilesWithoutADriverAreNoGpus") {
   machine.add_gpu(0);
   CHECK(look_at_driver(machine.roots()).devices.empty());
   SystemRoots nowhere;
-  nowhere.dev = nowhere.proc = nowhere.sys = nowhere.wsl = "/does/not/exist";
+  nowhere.dev = nowhere.proc = nowhere.sys = nowhere.lib = "/does/not/exist";
   CHECK(look_at_driver(nowhere).devices.empty());
 }
 
@@ -125,13 +125,20 @@ TEST_CASE("AGpuWhoseFileThisUserMayNotOpenIsForbidden") {
 }
 
 TEST_CASE("UnderWslOneGpuIsSeenWhereWindowsHasNvidiasDriver") {
-  const FakeMachine machine;
-  machine.write(machine.dev("dxg"), "");
-  CHECK(look_at_driver(machine.roots()).devices.empty());  // another maker's GPU
-  machine.write(machine.roots().wsl / "libcuda.so.1", "");
-  const GpuDriver driver = look_at_driver(machine.roots());
-  CHECK(driver.wsl);
-  CHECK(driver.devices.size() == 1);
+  // WSL itself, and containers there by Docker's NVIDIA runtime and by CDI.
+  for (const char* library : {"wsl/lib/libcuda.so.1",
+                              "x86_64-linux-gnu/libcuda.so.1",
+                              "wsl/drivers/nvmdi.inf_amd64_1/libcuda.so.1.1"}) {
+    INFO(library);
+    const FakeMachine machine;
+    machine.write(machine.dev("dxg"), "");
+    machine.write(machine.roots().lib / "wsl/drivers/iigd.inf_amd64_2/libcuda.so.1.1", "");
+    CHECK(look_at_driver(machine.roots()).devices.empty());  // another maker's GPU
+    machine.write(machine.roots().lib / library, "");
+    const GpuDriver driver = look_at_driver(machine.roots());
+    CHECK(driver.wsl);
+    CHECK(driver.devices.size() == 1);
+  }
 }
 
 }  // namespace gantrain

@@ -71,6 +71,26 @@ TEST_CASE("ARankWithoutProgressEndsTheRun") {
   CHECK_THAT(result.err, Catch::Contains("all-reduce"));
 }
 
+// A slow disk, on which a state takes longer than the timeout.
+TEST_CASE("ARankThatWritesAStateMayTakeLonger") {
+  LaunchOptions options;
+  options.hang_timeout = Duration{1};
+  const auto result = Launcher(
+                          [](const RankContext& c, const char*) -> int {
+                            c.slot().saves = true;
+                            c.slot().beat(7, 100);
+                            usleep(1'600'000);
+                            c.slot().saves = false;
+                            c.slot().beat(7, 100);
+                            return 0;
+                          },
+                          1,
+                          options)
+                          .wait();
+  INFO(result.err);
+  CHECK(result.code == 0);
+}
+
 // All ranks wait in the same phase of the same iteration, and the one that is missing gave its last
 // sign of life after the others had: so it went wrong in 7 of 30 hangs.
 TEST_CASE("InAHangTheRankThatDidNotEnterTheCollectiveIsNamed") {

@@ -3,7 +3,10 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <string>
@@ -23,6 +26,29 @@ std::string variable(const char* name) {
 }
 
 }  // namespace
+
+// A shell that becomes the launcher by exec has started it: `sidecar & exec gantrain`.
+TEST_CASE("WhatAProcessHadStartedBeforeItLaunchedIsLeftAlone") {
+  clear_shared_numbers();
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    const pid_t sidecar = fork();
+    if (sidecar == 0) sleep_for_ever();
+    LaunchOptions options;
+    options.device = DeviceKind::kCpu;
+    const ResumeHint hint = [](const std::string&) { return std::string(); };
+    const auto end =
+        launch({local_world(1), options, "{}", [] { return done; }, hint, {}, "", "runs", nullptr});
+    shared_number(0) = is_alive(sidecar) ? 1 : 2;
+    ::kill(sidecar, SIGKILL);
+    _exit(end.code);
+  }
+  int status = -1;
+  REQUIRE(waitpid(launcher, &status, 0) == launcher);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(shared_number(0) == 1);
+}
 
 TEST_CASE("RanksHaveTheVariablesOfTorchrun") {
   unsetenv("OMP_NUM_THREADS");

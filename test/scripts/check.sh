@@ -3,6 +3,7 @@
 # What the shell tests share; sourced. Gives $root (the checkout), $tmp (a folder of the test's own,
 # removed at its end), expect and skip.
 set -euo pipefail
+unset CDPATH
 # shellcheck disable=SC2034 # for those who source this
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 tmp=$(mktemp -d)
@@ -15,6 +16,13 @@ expect() {
   printf 'FAILED: %s\n  wanted: %s\n  got:    %s\n' "$1" "$2" "$3" >&2
   exit 1
 }
+
+# as_reader COMMAND...: by somebody who may not write what belongs to whoever runs the test; `may_not_write FOLDER` for others
+# than root.
+as_reader() {
+  if [ "$EUID" = 0 ]; then setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; else "$@"; fi
+}
+may_not_write() { [ "$EUID" = 0 ] || chmod -R a-w "$1"; }
 
 # ctest shows the test as skipped, test.sh prints the reason.
 skip() {

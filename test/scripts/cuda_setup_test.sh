@@ -109,6 +109,18 @@ sed -i s/13.1.0.3/13.0.2.14/ "$tmp/usr/local/cuda-13.0/version.json"
 scripts 'with_lock place_cuda compile' 2>"$tmp/said"
 expect "an older cuBLAS is replaced" "$tree/lib64/libcublas.so.13" "$(readlink "$libtorch/libcublas.so.13")"
 
+# --- a cache that others may only read serves if all is there
+chmod 755 "$tmp"
+reader() { as_reader bash -c '. "$1/scripts/setup.sh"; setup_cuda' _ "$tmp/project" 2>&1; }
+may_not_write "$GANTRAIN_CACHE_DIR"
+expect "all is in place" "" "$(reader)"
+chmod -R u+w "$GANTRAIN_CACHE_DIR"
+rm -r "$tree/dist-info/nvidia_cudnn_cu13-9.19.0.56.dist-info"
+may_not_write "$GANTRAIN_CACHE_DIR"
+said=$(reader) && code=0 || code=$?
+expect "a wheel is missing" "8 gantrain: $GANTRAIN_CACHE_DIR cannot be written; GANTRAIN_CACHE_DIR names another place" "$code $said"
+chmod -R u+w "$GANTRAIN_CACHE_DIR"
+
 # --- a library that no wheel brings ends it; the driver's own may be missing
 fresh
 expect "the driver's library is not asked for" "" "$(scripts 'missing_cuda_libraries || true')"
@@ -128,6 +140,8 @@ expect "tools without a GPU" no "$(gpu dev/nvidia-uvm)"
 expect "a GPU" yes "$(gpu dev/nvidia3)"
 expect "a container that shows the control file alone" yes "$(gpu dev/nvidiactl)"
 expect "Windows' GPU" yes "$(gpu dev/dxg usr/lib/wsl/lib/libcuda.so.1)"
+expect "Windows' GPU in a container" "yes yes" \
+  "$(gpu dev/dxg usr/lib/x86_64-linux-gnu/libcuda.so.1) $(gpu dev/dxg usr/lib/wsl/drivers/nv.inf/libcuda.so.1.1)"
 expect "Windows' GPU of another maker" no "$(gpu dev/dxg)"
 wanted() { scripts "has_gpu() { $1; }; cuda_wanted AUTO"; }
 expect "AUTO with a GPU" ON "$(wanted true)"

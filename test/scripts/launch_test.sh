@@ -18,6 +18,7 @@ expect "a port" "train --preset dcgan --nproc 2 --master-port 30000" "$(PORT=300
 expect "nodes" \
   "train --preset dcgan --nproc 2 --nnodes 2 --node-rank 1 --master-addr h0 --master-port 29500" \
   "$(NNODES=2 NODE_RANK=1 MASTER_ADDR=h0 dist dcgan 2)"
+expect "with CDPATH, by which cd prints" "train --preset dcgan --nproc 2" "$(CDPATH=. scripts/dist_train.sh dcgan 2)"
 expect "too few arguments" 2 "$(dist dcgan 2>/dev/null || echo $?)"
 expect "gantrain's exit code" 5 "$(program build/gantrain <<<'exit 5'; dist dcgan 2 || echo $?)"
 

@@ -65,6 +65,7 @@ site=$(echo "$tmp"/venv/lib/python3*/site-packages)
 [ -d "$site/gantrain" ]
 gantrain=$tmp/venv/bin/gantrain
 expect "it tells its version without PyTorch" "$("$1" --version)" "$("$gantrain" --version)"
+expect "and what commands there are" gantrain "$("$gantrain" | head -n 1 | cut -d' ' -f1)"
 code=0; said=$("$gantrain" --smoke 2>&1) || code=$?
 expect "without PyTorch it says what to install" "4 pip install torch==2.11.0" \
   "$code $(grep -o 'pip install torch==2.11.0' <<<"$said")"
@@ -80,6 +81,10 @@ cp "$site/torch/version.py" "$site/torch/lib/libtorch_cpu.so" # found, but of an
 code=0; said=$("$gantrain" --smoke 2>&1) || code=$?
 expect "of another PyTorch it names the version" "4 there is PyTorch 2.10.0" \
   "$code $(grep -o 'there is PyTorch 2.10.0' <<<"$said")"
+expect "what computes nothing goes without" "0 of 1 $("$1" --version)" \
+  "$("$gantrain" launch --nproc 1 -- sh -c 'echo $RANK of $WORLD_SIZE') $("$gantrain" -V)"
+code=0; said=$("$gantrain" report "$tmp/nowhere" 2>&1) || code=$?
+expect "a page of a run, too" "" "$(grep PyTorch <<<"$said" || true)"
 echo "__version__ = '2.11.0+cu130'" >"$site/torch/version.py"
 rm "$site/torch/lib/libtorch_cpu.so"
 code=0; said=$(GANTRAIN_TORCH_LIB=$tmp/nowhere "$gantrain" --smoke 2>&1) || code=$?

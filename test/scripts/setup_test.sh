@@ -3,6 +3,7 @@
 # Installation, with stand-ins for dpkg-query, apt-get, apt-cache, id, sudo and pip.
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 export GANTRAIN_CACHE_DIR=$tmp/cache
+unset http_proxy https_proxy no_proxy
 program "$tmp/bin/dpkg-query" <<<'for p in g++ cmake gone; do echo "installed $p"; done; exit 1'
 program "$tmp/bin/apt-get" <<<"echo \"\$@\" >>$tmp/apt"
 program "$tmp/bin/apt-cache" <<<'[ "$2" = compiler ] && echo "  Candidate: (none)"; [ "$2" != compiler-19 ] || { echo "  Candidate: 19.1"; sleep 0.1; echo "  Version table:"; }'
@@ -11,6 +12,9 @@ program "$tmp/bin/sudo" <<<'exit 1'
 PATH=$tmp/bin:$PATH
 
 need() { bash -c '. "$1/scripts/setup.sh"; need_packages "${@:2}"' _ "$root" "$@" </dev/null; }
+
+expect "with CDPATH, by which cd prints, the checkout is found" "$root" \
+  "$(cd "$root" && CDPATH=. bash -c '. scripts/setup.sh; echo "$GANTRAIN_ROOT"')"
 
 need g++ cmake
 expect "nothing is missing: no apt-get" no "$([ -e "$tmp/apt" ] || echo no)"
@@ -36,6 +40,12 @@ program "$tmp/bin/sudo" <<<'shift; "$@"'
 FAKE_UID=1000 need g++ mold 2>/dev/null
 expect "sudo without a password" "2" "$(wc -l <"$tmp/apt")"
 
+program "$tmp/bin/sudo" <<<"printf '%s\n' \"\$*\" >>$tmp/sudo"
+FAKE_UID=1000 http_proxy='' https_proxy=http://proxy:3128 need mold 2>/dev/null
+expect "apt-get is told of a proxy" "--preserve-env=http_proxy,https_proxy,no_proxy" "$(sed -n '2s/^-n \([^ ]*\) .*/\1/p' "$tmp/sudo")"
+FAKE_UID=1000 http_proxy='' https_proxy='' need mold 2>/dev/null
+expect "where there is one" "2" "$(grep -c preserve "$tmp/sudo")"
+
 program "$tmp/bin/apt-get" <<<'echo "E: no network" >&2; exit 100'
 said=$(need mold 2>&1) && code=0 || code=$?
 expect "apt-get fails: exit code" 4 "$code"
@@ -50,6 +60,7 @@ END
 fetch() { bash -c '. "$1/scripts/setup.sh"; with_lock fetch_wheel some-thing 1.0 "$2"' _ "$root" "$1"; }
 said=$(fetch "$(printf 'torch' | sha256sum | cut -d' ' -f1)" 2>&1) && code=0 || code=$?
 expect "a wrong wheel: exit code" 3 "$code"
+expect "a wrong wheel: where it may come from" "pip config list" "$(tail -n 1 <<<"$said" | grep -o 'pip config list')"
 expect "a wrong wheel: not kept" "" "$(ls "$GANTRAIN_CACHE_DIR/wheels")"
 sum=$(echo "not torch" | sha256sum | cut -d' ' -f1)
 fetch "$sum" 2>/dev/null
@@ -74,6 +85,21 @@ httplib >/dev/null
 expect "fetched once" "3" "$(wc -l <"$tmp/sources")"
 expect "nothing else is left" "LICENSE httplib.h" "$(cd "$here" && echo *)"
 
+# A cache that others may only read serves if all is there.
+cp -r "$root/scripts" "$tmp/"
+chmod 755 "$tmp"
+may_not_write "$GANTRAIN_CACHE_DIR"
+reader() { as_reader bash -c '. "$1/scripts/setup.sh"; eval "$2"' _ "$tmp" "$1" 2>&1; }
+expect "a cache to read" "httplib=$here" "$(reader 'setup_httplib; echo "httplib=$httplib"')"
+said=$(reader setup_libtorch) && code=0 || code=$?
+expect "something is missing there" "8 gantrain: $GANTRAIN_CACHE_DIR cannot be written; GANTRAIN_CACHE_DIR names another place" "$code $said"
+chmod -R u+w "$GANTRAIN_CACHE_DIR"
+rm "$here/httplib.h"
+may_not_write "$GANTRAIN_CACHE_DIR"
+expect "the header is missing there" "gantrain: gantrain serve uses this system's libcpp-httplib httplib=" \
+  "$(reader 'setup_httplib; echo "httplib=$httplib"' | tail -n 2 | xargs -d '\n')"
+chmod -R u+w "$GANTRAIN_CACHE_DIR"
+
 # The platform of the wheels is this machine's.
 program "$tmp/bin/python3" <<END
 [ "\$2" = pip ] && [ "\$3" = --version ] && exit
@@ -82,8 +108,8 @@ exit 1
 END
 program "$tmp/bin/uname" <<<'echo aarch64'
 asked=$(bash -c '. "$1/scripts/setup.sh"; setup_libtorch' _ "$root" 2>&1) && code=0 || code=$?
-expect "ARM: torch's wheel: $asked" "4 manylinux_2_28_aarch64 torch==2.11.0" \
-  "$code $(grep -o 'manylinux_2_28_[a-z0-9_]*' "$tmp/pip") $(grep -o 'torch==[0-9.]*' "$tmp/pip")"
+expect "ARM: torch's wheel: $asked" "4 manylinux_2_28_aarch64 torch===2.11.0" \
+  "$code $(grep -o 'manylinux_2_28_[a-z0-9_]*' "$tmp/pip") $(grep -o 'torch==*[0-9.]*' "$tmp/pip")"
 program "$tmp/bin/uname" <<<'echo riscv64'
 said=$(bash -c '. "$1/scripts/setup.sh"; setup_libtorch' _ "$root" 2>&1) && code=0 || code=$?
 expect "another machine: exit code and line" \

@@ -5,13 +5,14 @@
 gantrain=$(realpath "${1:-$root/build/gantrain}")
 [ -x "$gantrain" ] || skip "no $gantrain: scripts/build.sh"
 cd "$tmp"
-unset SLURM_JOB_END_TIME SLURM_RESTART_COUNT SLURM_ARRAY_JOB_ID
+unset SLURM_JOB_END_TIME SLURM_RESTART_COUNT SLURM_ARRAY_JOB_ID GANTRAIN_TORCH_LIB
 export SLURM_JOB_ID=42 OUT=$tmp/calls
 PATH=$tmp/bin:$PATH
 program bin/srun <<'END'
 echo "srun ${SLURM_JOB_END_TIME:-no end}" >>"$OUT"
 printf '%s\n' "$@" >"$OUT.words"
 echo "${GANTRAIN_JOB_SECRET:-none}" >>"$OUT.secrets"
+echo "${GANTRAIN_TORCH_LIB:-none}" >"$OUT.torch"
 run=${RUN:-runs/dcgan-tiny}
 [ -z "${SAVES:-}" ] || { mkdir -p "$run" && touch "$run/state-$SAVES.pt"; }
 [ -z "${TERM_THE_SCRIPT:-}" ] || kill -TERM "$PPID"
@@ -74,6 +75,12 @@ mkdir "a run"
 touch "a run/state-000001.pt"
 job >/dev/null
 expect "then this one" auto "$(tail -1 "$OUT.words")"
+
+expect "PyTorch's libraries are not named" none "$(cat "$OUT.torch")"
+GANTRAIN_TORCH_LIB="a venv/torch/lib" "$gantrain" slurm -o job.sh -- --device cpu --preset dcgan-tiny 2>/dev/null
+job >/dev/null
+expect "the job has those that the program had" "$PWD/a venv/torch/lib" "$(cat "$OUT.torch")"
+! command -v shellcheck >/dev/null || shellcheck job.sh
 
 pattern="it*s [1] {a,b} why? \\"  # a folder's name, and no pattern
 "$gantrain" slurm --requeues 3 --resume "an old run" -o job.sh -- --device cpu --preset dcgan-tiny --run-dir "$pattern" 2>/dev/null

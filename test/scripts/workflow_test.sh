@@ -65,7 +65,8 @@ while read -r command; do
     *scripts/package.sh*)
       # Its words are taken and the build is made; a stand-in's build has no trainer library.
       expect "$command: $said" "4 has no libgantrain_trainer.so 1" \
-        "$code $(grep -o 'has no libgantrain_trainer.so' <<<"$said") $(grep -c '^cmake --build .* gantrain_program' "$tmp/log")" ;;
+        "$code $(grep -o 'has no libgantrain_trainer.so' <<<"$said") $(grep -c '^cmake --build .* gantrain_program' "$tmp/log")"
+      expect "$command obeys GANTRAIN_CUDA" 1 "$(grep -c '^cmake -S .* -DGANTRAIN_CUDA=OFF' "$tmp/log")" ;;
     *) expect "a command that this test knows" "" "$command" ;;
   esac
 done <<<"$commands"

@@ -3,7 +3,9 @@
 #include <map>
 
 #include "support/catch.h"
+#include "support/temporary_folder.h"
 #include "tune/finetune.h"
+#include "util/file.h"
 
 namespace gantrain {
 namespace {
@@ -36,6 +38,15 @@ struct NameOptions {
 template <class Field>
 void fields(NameOptions& o, Field&& field) {
   field("recipe", o.recipe, "recipe");
+}
+
+struct GrowthOptions {
+  int64_t start = 4;
+};
+
+template <class Field>
+void fields(GrowthOptions& o, Field&& field) {
+  field("schedule.start", o.start, at_least(4), "pixels");
 }
 
 struct CadenceOptions {
@@ -133,11 +144,21 @@ TEST_CASE("FinetuningIsNoLongerThanTheModelsOwnTraining") {
   CHECK(chosen(1'500, tiny).at("train.kimg") == "120");
 }
 
-TEST_CASE("DiffAugmentStays") {
-  Config config = net_config();
-  config.set("augment.mode", "diff", "test");
-  const auto choices = chosen(150, model_of(256), config);
-  for (const char* key : {"ada.mode", "ada.p", "ada.kimg"}) CHECK(choices.count(key) == 0);
+TEST_CASE("DiffAugmentAndAFixedStrengthStay") {
+  for (const auto& [key, value] : {std::pair{"augment.mode", "diff"}, {"ada.mode", "fixed"}}) {
+    CAPTURE(key);
+    Config config = net_config();
+    config.set(key, value, "test");
+    const auto choices = chosen(150, model_of(256), config);
+    for (const char* one : {"ada.mode", "ada.p", "ada.kimg"}) CHECK(choices.count(one) == 0);
+  }
+}
+
+TEST_CASE("AugmentationThatCannotFollowDIsNotChosen") {
+  StartingModel model = model_of(256);
+  model.adaptive = false;
+  for (const char* key : {"ada.mode", "ada.p", "ada.kimg"})
+    CHECK(chosen(150, model).count(key) == 0);
 }
 
 TEST_CASE("PicturesThatAreSeldomShownAreNotMirrored") {
@@ -179,6 +200,46 @@ TEST_CASE("TheAverageOfAShortRunForgetsTheModelThatWasBegunAt") {
   tiny.kimg = 20;
   CHECK(chosen(150, tiny).at("ema.half_life") == "2");
   CHECK(chosen(150, model_of(32)).count("ema.half_life") == 0);
+}
+
+TEST_CASE("TheEndOfARampedHalfLifeCounts") {
+  StartingModel tiny = model_of(32);
+  tiny.kimg = 20;
+  Config config = net_config();
+  config.set("ema.half_life", {{"from", 0}, {"to", 5000}, {"kimg", 20000}}, "preset");
+  CHECK(chosen(150, tiny, config).at("ema.half_life") == "2");
+}
+
+TEST_CASE("AGrowingNetworkGoesOnAtItsSize") {
+  Schema schema;
+  add_keys<NameOptions>(schema);
+  add_keys<NetOptions>(schema);
+  add_keys<GrowthOptions>(schema);
+  StartingModel model = model_of(64);
+  CHECK(chosen(150, model, Config(schema)).at("schedule.start") == "64");
+  model.level = 16;
+  CHECK(chosen(150, model, Config(schema)).at("schedule.start") == "16");
+  CHECK(chosen(150, model).count("schedule.start") == 0);
+}
+
+TEST_CASE("WhatARunWasToldComesAlongAsItWasAtTheEnd") {
+  const TemporaryFolder folder;
+  const std::string header =
+      R"({"__metadata__": {"gantrain.kimg": "20000", "gantrain.level": "32"}})";
+  const std::string length = {static_cast<char>(header.size()), 0, 0, 0, 0, 0, 0, 0};
+  write_file(folder / "model-020000.safetensors", length + header);
+  Json values = {{"recipe", "net"}, {"data.resolution", 64}, {"schedule.fade_kimg", 7}};
+  for (Json& value : values) value = {{"value", value}, {"origin", "flag --set"}};
+  const Json ramp = {{"from", 10}, {"to", 1}, {"kimg", 20000}, {"shape", "cosine"}};
+  values["net.gamma"] = {{"value", ramp}, {"origin", "auto (net)"}};
+  values["schedule.batch"] = {{"value", "4:128,16"}, {"origin", "auto (1 rank)"}};
+  values["train.batch"] = {{"value", 128}, {"origin", "auto (schedule.batch)"}};
+  values["G.adam.lr"] = {{"value", 2}, {"origin", "preset net"}};
+  write_file(folder / "config.json", Json{{"values", values}}.dump());
+  const StartingModel model = read_starting_model(
+      folder.path(), [](const std::string&) -> std::vector<std::string> { return {}; });
+  CHECK(model.level == 32);
+  CHECK(model.sets == std::vector<std::string>{"schedule.fade_kimg=7", "net.gamma=1"});
 }
 
 }  // namespace

@@ -22,6 +22,13 @@ TEST_CASE("ErrnoTextIsTheSystemsSentence") {
   CHECK(errno_text() == "No such file or directory");
 }
 
+TEST_CASE("ARefusedThreadIsToldFromAFullPipe") {
+  const std::error_code again = std::make_error_code(std::errc::resource_unavailable_try_again);
+  CHECK(lacks_threads(std::system_error(again)));
+  CHECK_FALSE(lacks_threads(std::system_error(again, "cannot write to file")));
+  CHECK_FALSE(lacks_threads(std::system_error(std::make_error_code(std::errc::io_error))));
+}
+
 TEST_CASE("AMessageIsOneLineWhateverItsArgumentsHold") {
   CHECK_THROWS_WITH(fail(Exit::kInput, "{}: no", std::string("a\nb\x1b")), "a\\x0ab\\x1b: no");
 }

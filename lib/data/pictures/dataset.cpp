@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "data/containers/source.h"
@@ -136,22 +138,22 @@ class PictureSet final : public Dataset {
   }
 
   ImageView view(int64_t index, LoadBuffers& buffers) const override {
-    if (options_.on_bad == OnBad::kFail) {
-      try {
-        return load_or_fail(index, buffers);
-      } catch (const UserError& e) {
-        throw UserError(e.code(),
-                        fmt::format("{}; mend it, or leave such pictures out, with which a run "
-                                    "goes on: --set data.on_bad=skip",
-                                    e.what()));
-      }
-    }
+    constexpr int kMostInARow = 100;  // so many are not broken by chance
+    int in_a_row = 0;
     for (int64_t candidate = index; candidate >= 0; candidate = stand_in(index)) {
       if (turned_bad(candidate)) continue;
       try {
-        return load_or_fail(candidate, buffers);
-      } catch (const UserError& error) {
-        remember_bad(candidate, error.what());
+        return load_or_wait(candidate, buffers);
+      } catch (const UserError& e) {
+        if (is_away()) throw;
+        if (options_.on_bad == OnBad::kFail)
+          throw UserError(e.code(),
+                          fmt::format("{}; mend it, or leave such pictures out, with which a run "
+                                      "goes on: --set data.on_bad=skip",
+                                      e.what()));
+        if (++in_a_row == kMostInARow)
+          fail(Exit::kInput, "{} in a row cannot be read any more: {}", in_a_row, e.what());
+        remember_bad(candidate, e.what());
       }
     }
     fail(Exit::kInput, "{}: none of the pictures can be read any more", options_.path);
@@ -257,6 +259,31 @@ class PictureSet final : public Dataset {
         sizes_.counts.size() == 1 && sizes_.counts.front().size == options_.resolution;
     if (as_they_are || sizes_.counts.empty()) return ",";
     return fmt::format(" of {}, trained at", sizes_text(sizes_));
+  }
+
+  // Whether what was opened is not there at present: a mount that comes back, a folder that moves.
+  bool is_away() const { return was_there_ && !is_there(); }
+  bool is_there() const {
+    std::error_code error;
+    return std::filesystem::exists(options_.path, error);
+  }
+
+  // No picture is broken because the data is away, which is waited for.
+  ImageView load_or_wait(int64_t index, LoadBuffers& buffers) const {
+    constexpr double kPatience = 20;
+    const double end = monotonic_seconds() + kPatience;
+    for (bool away = false;;) {
+      try {
+        return load_or_fail(index, buffers);
+      } catch (const UserError&) {
+        const bool before = std::exchange(away, is_away());
+        if (!before && !away) throw;
+      }
+      const std::string text = fmt::format("{}: is not there any more", options_.path);
+      if (monotonic_seconds() > end) fail(Exit::kInput, "{}", text);
+      if (!told_of_away_.exchange(true)) warn("{}; waiting for it", text);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
   }
 
   ImageView load_or_fail(int64_t index, LoadBuffers& buffers) const {
@@ -366,6 +393,7 @@ class PictureSet final : public Dataset {
   std::unique_ptr<Source> source_;
   FoundPictures found_;
   DataOptions options_;
+  bool was_there_ = is_there();  // as one path
   PictureValues values_;
   bool stack_ = false;
   int64_t wide_ = 0;    // pictures that were looked at and have 16 bits
@@ -374,7 +402,7 @@ class PictureSet final : public Dataset {
   std::vector<std::string> left_out_;  // names of those
   int64_t alpha_ = 0;                  // pictures that were looked at and have alpha
   PictureSizes sizes_;                 // of those that were looked at
-  mutable std::atomic<bool> told_of_color_ = false;
+  mutable std::atomic<bool> told_of_color_ = false, told_of_away_ = false;
   mutable std::mutex mutex_;
   mutable std::set<int64_t> turned_bad_;
   mutable std::map<int64_t, int64_t> stand_ins_;  // of those

@@ -16,6 +16,7 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
+#include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
 #include "util/wording.h"
@@ -457,6 +458,15 @@ std::optional<Manifest> read_manifest(const fs::path& folder) {
   if (fs::exists(folder / kListFile, error)) return read_list(folder / kListFile);
   if (fs::exists(folder / kHashesFile, error)) return read_hashes(folder / kHashesFile);
   return std::nullopt;
+}
+
+std::optional<Manifest> try_manifest(const fs::path& folder) {
+  try {
+    return read_manifest(folder);
+  } catch (const UserError& e) {
+    warn("{}; whether the data has changed is not known", e.what());
+    return std::nullopt;
+  }
 }
 
 }  // namespace gantrain

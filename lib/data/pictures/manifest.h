@@ -139,6 +139,8 @@ std::vector<std::string> take_broken(const Dataset& dataset, const Manifest& bef
 // the file where it is broken.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 std::optional<Manifest> read_manifest(const std::filesystem::path& folder);
+// The same where a broken manifest must not be in the way: warns of it, and returns nothing.
+std::optional<Manifest> try_manifest(const std::filesystem::path& folder);
 
 inline constexpr const char* kHashesFile = "data-manifest.bin";
 // Reads such a file. Throws UserError(kInput) that names it.

@@ -78,10 +78,10 @@ class Noise(nn.Module):
             return x
         height, width = x.shape[2:]
         if mode == "random":
-            drawn = torch.randn(x.shape[0], 1, height, width, dtype=x.dtype)
+            drawn = torch.randn(x.shape[0], 1, height, width)
         else:
             drawn = philox_normals(NOISE_KEYS[layer], height * width).reshape(1, 1, height, width)
-        return x + self.weight * drawn
+        return x + self.weight * drawn.to(x)
 
 
 class FeatureBlock(nn.Module):

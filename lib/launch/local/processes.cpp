@@ -306,8 +306,13 @@ bool reap_all() {  // true: no child is left, so nothing below either
   }
 }
 
-// The living processes below this one: its children, their children and so on. Zombies do not
-// count as living.
+std::set<pid_t>& strangers() {  // see note_strangers()
+  static std::set<pid_t> pids;
+  return pids;
+}
+
+// The living processes below this one: its children, their children and so on, but for strangers.
+// Zombies do not count as living.
 std::vector<pid_t> living_process_tree() {
   std::multimap<pid_t, pid_t> children;
   std::set<pid_t> dead;
@@ -323,6 +328,7 @@ std::vector<pid_t> living_process_tree() {
     const auto [begin, end] = children.equal_range(open.back());
     open.pop_back();
     for (auto child = begin; child != end; ++child) {
+      if (strangers().count(child->second) > 0) continue;
       if (dead.count(child->second) == 0) living.push_back(child->second);
       open.push_back(child->second);
     }
@@ -347,12 +353,17 @@ bool stopped_too_long(pid_t pid, double& since, double from, double allowed) {
   return now - std::max(since, from) > allowed;
 }
 
+void note_strangers() {
+  for (const pid_t pid : living_process_tree()) strangers().insert(pid);
+}
+
 std::vector<pid_t> kill_process_tree(double seconds) {
   const double end = monotonic_seconds() + seconds;
   useconds_t pause = 200;
   while (!reap_all()) {
     const std::vector<pid_t> living = living_process_tree();
     if (monotonic_seconds() > end) return living;
+    if (living.empty() && !strangers().empty()) break;  // which would keep reap_all() for ever
     for (const pid_t pid : living) signal_process(pid, SIGKILL);
     ::usleep(pause);
     if (pause < 20'000) pause *= 2;

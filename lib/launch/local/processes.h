@@ -98,9 +98,15 @@ bool is_stopped(pid_t pid);
 // the earliest (monotonic seconds). `since` is kept by the caller between calls.
 bool stopped_too_long(pid_t pid, double& since, double from, double allowed);
 
-// Sends SIGKILL to every process below this one and reaps them, until none is left or `seconds` are
-// over. Returns those that are left then: they are stuck in a system call. The calling process must
-// be a child subreaper; otherwise it does not see the processes that its dead children left behind.
+// Remembers the processes below this one as others' own: the program that became this one by exec,
+// such as a shell that executes its last command, has started them. To be called before this one
+// has children.
+void note_strangers();
+
+// Sends SIGKILL to every process below this one but those and reaps them, until none is left or
+// `seconds` are over. Returns those that are left then: they are stuck in a system call. The
+// calling process must be a child subreaper; otherwise it does not see the processes that its dead
+// children left behind.
 std::vector<pid_t> kill_process_tree(double seconds);
 
 // Starts a process below this one that does nothing until this one dies, however it dies, and then

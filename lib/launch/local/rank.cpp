@@ -134,6 +134,9 @@ int report_exception(const RankContext& context) {
     return report(context, e.code(), e.what());
   } catch (const std::bad_alloc&) {
     return report(context, Exit::kOutOfMemory, "out of host memory");
+  } catch (const std::system_error& e) {
+    if (lacks_threads(e)) return report(context, Exit::kEnvironment, kNoMoreThreads);
+    return report(context, Exit::kInternal, e.what());
   } catch (const std::exception& e) {
     return report(context, Exit::kInternal, e.what());
   } catch (...) {

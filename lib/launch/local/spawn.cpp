@@ -225,6 +225,8 @@ void note_end(Death& death, int status, const rusage& usage, int64_t kills_befor
   death.host_was_short = death.signal == SIGKILL && out_of_memory_kills() > kills_before;
 }
 
+constexpr double kSavesLonger = 6;
+
 std::vector<size_t> silent_ranks(std::vector<RankProcess>& ranks,
                                  const RankStatusBoard& board,
                                  double from,
@@ -235,12 +237,17 @@ std::vector<size_t> silent_ranks(std::vector<RankProcess>& ranks,
   for (size_t i = 0; i < ranks.size(); ++i) {
     RankProcess& rank = ranks[i];
     if (!rank.alive) continue;
-    const int64_t beat = board.slot(static_cast<int64_t>(i)).heartbeat_ns();
+    const RankSlot& slot = board.slot(static_cast<int64_t>(i));
+    const int64_t beat = slot.heartbeat_ns();
     if (beat == 0) {  // it has not begun to train, which may take long
       if (!stopped_too_long(rank.pid, rank.stopped_since, from, allowed)) continue;
       silent = true;
     } else {
-      silent = silent || now - std::max(static_cast<double>(beat) / 1e9, from) > allowed;
+      // A slow disk may take long for a state, which would be lost.
+      const bool saves =
+          slot.saves && !stopped_too_long(rank.pid, rank.stopped_since, from, allowed);
+      const double since = now - std::max(static_cast<double>(beat) / 1e9, from);
+      silent = silent || since > (saves ? kSavesLonger : 1) * allowed;
     }
     watched.push_back(i);
   }

@@ -108,7 +108,8 @@ void note_end(Death& death, int status, const rusage& usage, int64_t kills_befor
 
 // Where a rank has given no sign of life for `allowed` seconds, or has been stopped for so long
 // before its first one, all ranks that are watched: those that live and have begun to train, and
-// it. Silence counts from `from` on at the earliest (monotonic seconds).
+// it. Silence counts from `from` on at the earliest (monotonic seconds). A rank that writes a state
+// may be silent six times as long.
 std::vector<size_t> silent_ranks(std::vector<RankProcess>& ranks,
                                  const RankStatusBoard& board,
                                  double from,

@@ -319,6 +319,7 @@ AttemptOutcome stopped_outcome(int signal) {
 WorldEnd launch(const LaunchSpec& spec) {
   const World& world = spec.world;
   open_standard_streams();
+  note_strangers();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   // Each rank has two pipes, of which both ends are open at the start, and each node a connection.
   need_descriptors(4 * world.ranks.local_world + world.ranks.nodes + kOwnFiles,

@@ -102,7 +102,8 @@ pid_t start_again(const std::vector<std::string>& arguments);
 // dies, however it dies, the ranks die too.
 // A stop before the first save is told in one line. Throws UserError for what is wrong before
 // anything is started: a port in use.
-// It must be called from the main thread of a process that has no other threads and no children.
+// It must be called from the main thread of a process that has no other threads, and no children
+// but those of the program that became this one by exec, which are left alone.
 WorldEnd launch(const LaunchSpec& spec);
 
 // What a worker of torchrun, srun or mpirun does: it does a rank's work in this process and returns

@@ -123,6 +123,29 @@ void look_at_devices(GpuDriver& driver, const SystemRoots& roots) {
   describe(driver.devices, roots.proc);
 }
 
+// Whether one of the folders below, of those whose names begin and end so, holds the library.
+bool is_below(const fs::path& folder,
+              std::string_view begin,
+              std::string_view end,
+              const char* library) {
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    if (!starts_with(name, begin) || !ends_with(name, end)) continue;
+    if (fs::exists(entry.path() / library, none)) return true;
+  }
+  return false;
+}
+
+// Whether the library of Windows' driver is here: where WSL has it, or where containers in WSL are
+// given it, by Docker's NVIDIA runtime or by CDI. scripts/setup_cuda.sh has the same list.
+bool has_windows_driver(const fs::path& lib) {
+  std::error_code none;
+  return fs::exists(lib / "wsl/lib/libcuda.so.1", none) ||
+         is_below(lib, "", "-linux-gnu", "libcuda.so.1") ||
+         is_below(lib / "wsl/drivers", "nv", "", "libcuda.so.1.1");
+}
+
 constexpr const char* kMask = "CUDA_VISIBLE_DEVICES";
 constexpr const char* kOneInstance = "CUDA shows a process one MIG instance";
 
@@ -265,7 +288,7 @@ GpuDriver look_at_driver(const SystemRoots& roots) {
   std::error_code none;
   if (fs::exists(roots.dev / "nvidiactl", none)) {
     look_at_devices(driver, roots);
-  } else if (fs::exists(roots.dev / "dxg", none) && fs::exists(roots.wsl / "libcuda.so.1", none)) {
+  } else if (fs::exists(roots.dev / "dxg", none) && has_windows_driver(roots.lib)) {
     driver.wsl = true;
     driver.devices.emplace_back();
   }

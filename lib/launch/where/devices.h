@@ -16,7 +16,7 @@ struct SystemRoots {
   std::filesystem::path dev = "/dev";
   std::filesystem::path proc = "/proc";
   std::filesystem::path sys = "/sys";
-  std::filesystem::path wsl = "/usr/lib/wsl/lib";  // libraries of Windows' driver, in WSL
+  std::filesystem::path lib = "/usr/lib";  // below it those of Windows' driver, in WSL
 };
 
 // What the driver's files tell of one GPU; a text is empty where they do not tell it.

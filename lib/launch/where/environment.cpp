@@ -238,12 +238,23 @@ Env current_environment() {
 
 namespace {
 
+// The task of srun or mpirun that this process is. Within a step of srun, such as an interactive
+// shell, it is mpirun that came last: srun sets neither of these two, and PMI_RANK itself. Of a
+// single task mpirun says nothing that the step would not say better.
+std::optional<World> task_of_launcher(const Env& env) {
+  const bool by_mpirun =
+      !variable(env, "OMPI_COMM_WORLD_RANK").empty() || !variable(env, "MPI_LOCALRANKID").empty();
+  auto task = by_mpirun ? mpi_task(env) : std::nullopt;
+  if (task && task->ranks.world > 1) return task;
+  task = slurm_task(env);
+  return task ? task : mpi_task(env);
+}
+
 World detect(const LaunchOptions& options, bool flags_given, const Env& env, int64_t visible_gpus) {
   check_counts(options);
   if (const auto t = torchrun_task(env)) return under_torchrun(*t, options, flags_given, env);
-  auto task = slurm_task(env);
-  if (!task) task = mpi_task(env);
-  if (task) return among_tasks(*task, options, flags_given, env, visible_gpus);
+  if (const auto task = task_of_launcher(env))
+    return among_tasks(*task, options, flags_given, env, visible_gpus);
   const bool nodes_given = flags_given && (options.nnodes > 1 || options.node_rank > 0);
   if (const auto pod = nodes_given ? std::nullopt : pod_of(env))
     return in_pod(*pod, options, env, visible_gpus);

@@ -38,8 +38,9 @@ struct World {
 
 // Finds out which ranks there are to be from what the user said, the environment and the number of
 // visible GPUs; a pure function of these. The first of these that is there decides: torchrun's
-// variables, a step of srun, the variables of Open MPI or PMI, those of a pod of a PyTorchJob
-// (pod_of()); otherwise this process is a launcher for this machine. `flags_given` is true if
+// variables, those of an mpirun with several tasks, a step of srun, the variables of Open MPI or
+// PMI, those of a pod of a PyTorchJob (pod_of()); otherwise this process is a launcher for this
+// machine. `flags_given` is true if
 // nproc, nnodes, node_rank or master_* stand on the command line. Throws UserError with the way
 // out: kUsage if the flags contradict these or each other, kEnvironment if the variables do, or
 // some are missing.

@@ -238,6 +238,19 @@ int oldest_architecture() {
   return oldest;
 }
 
+// Why no context can be made on a GPU that is there, or "".
+std::string unavailable(int index) {
+  cudaError_t status = cudaSetDevice(index);
+  if (status == cudaSuccess) status = cudaFree(nullptr);
+  cudaGetLastError();
+  if (status != cudaErrorDevicesUnavailable) return "";  // what comes next says what it lacks
+  return fmt::format(
+      "GPU {} is taken or must be reset: a process that has it alone may be at work there "
+      "(nvidia-smi -q -d COMPUTE,PIDS); wait for its end, take another GPU (CUDA_VISIBLE_DEVICES), "
+      "or use --device cpu",
+      index);
+}
+
 std::string objection_to(int index) {
   cudaDeviceProp device{};
   if (const cudaError_t status = cudaGetDeviceProperties(&device, index); status != cudaSuccess)
@@ -250,7 +263,7 @@ std::string objection_to(int index) {
               "nvidia-fabricmanager)"
             : "Is the driver's libcuda.so.1 here, in a container too (gantrain doctor)");
   const int oldest = oldest_architecture();
-  if (10 * device.major + device.minor >= oldest) return "";
+  if (10 * device.major + device.minor >= oldest) return unavailable(index);
   return fmt::format(
       "GPU {}, {}, has compute capability {}.{}, and the CUDA library is built for {}.{} and "
       "newer: "

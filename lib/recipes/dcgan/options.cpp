@@ -46,7 +46,11 @@ int64_t together(const Config& config) {
 
 std::vector<std::string> complete(Config& config, const Site&) {
   choose_augmentation(config);
-  return {};
+  const auto o = config.read<Options>();
+  if (o.loss != Loss::kWassersteinGp || o.d_norm.value_or(o.norm) != Norm::kBatch) return {};
+  return {
+      "critic  has batch norm, by which pictures share the gradient penalty that is meant for each "
+      "of them (Gulrajani et al. 2017, sec. 4): --set dcgan.d_norm=none, as preset wgan-gp has it"};
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ void choose_average(Config& config) {
   Chooser(config, "auto (projected)").choose_default("ema.half_life", batch * 10 / 32);
 }
 
-std::vector<std::string> complete(Config& config, const Site&) {
+std::vector<std::string> complete(Config& config, const Site& site) {
   const auto o = config.read<Options>();
   if (o.input % 32 != 0) {
     fail(Exit::kUsage,
@@ -49,11 +49,15 @@ std::vector<std::string> complete(Config& config, const Site&) {
   choose_average(config);
   choose_augmentation(config);
   choose_transforms(config);
-  if (!file.empty()) return {"features " + file + ": what D judges pictures by"};
-  return {
-      "features random: D judges by a network of drawn weights, which is worse than one that knows "
-      "pictures; --features FILE takes trained ones (" +
-      program() + " features says where to get them)"};
+  std::vector<std::string> lines;
+  choose_for_transfer(config, site, lines);
+  lines.push_back(
+      file.empty()
+          ? "features random: D judges by a network of drawn weights, which is worse than one that "
+            "knows pictures; --features FILE takes trained ones (" +
+                program() + " features says where to get them)"
+          : "features " + file + ": what D judges pictures by");
+  return lines;
 }
 
 // Batch norm's means are those of a rank's share, unless dist.sync_bn shares them.

@@ -50,6 +50,37 @@ void choose_block_type(Config& config, std::vector<std::string>& lines) {
   lines.emplace_back("auto    precision.amp bf16: R3GAN's blocks are bfloat16");
 }
 
+// Adaptive augmentation follows the signs of D's scores, of which R3GAN's losses see differences
+// alone.
+void refuse_adaptive(const Config& config) {
+  if (config.get("ada.mode") != "ada") return;
+  fail(Exit::kUsage,
+       "ada.mode = ada ({}): R3GAN's D compares pictures and says of none that it is real, so that "
+       "its overfitting is not seen; ada.mode=fixed, with ada.p, augments",
+       config.origin("ada.mode"));
+}
+
+// A run that begins at other weights is past the burn-in: each ramp is at its end.
+void end_ramps(Config& config, const Site& site, std::vector<std::string>& lines) {
+  if (!transfers(config, site)) return;
+  std::vector<std::string> said;
+  for (const char* key : {"r3gan.gamma",
+                          "G.adam.lr",
+                          "G.adam.beta2",
+                          "D.adam.lr",
+                          "D.adam.beta2",
+                          "ada.p",
+                          "ema.half_life"}) {
+    if (!config.has(key) || config.said_by_user(key)) continue;
+    const Json ramp = config.get(key);
+    if (!ramp.is_object() || !ramp.contains("to")) continue;
+    config.set(key, ramp["to"], "auto (run.init_from)");
+    said.push_back(fmt::format("{} {}", key, text_of(config.get(key))));
+  }
+  if (!said.empty())
+    lines.push_back("auto    from other weights, past the burn-in: " + join(said, ", "));
+}
+
 std::vector<std::string> complete(Config& config, const Site& site) {
   std::vector<std::string> lines;
   const Size resolution = resolution_of(config);
@@ -79,7 +110,12 @@ std::vector<std::string> complete(Config& config, const Site& site) {
     Chooser(config, "auto (r3gan)")
         .choose_default("ema.half_life", Value<ScheduledKimg>::to_json(growing));
   }
+  // The half-life grows by itself.
+  if (config.has("ema.rampup") && !site.goes_on)
+    Chooser(config, "auto (r3gan)").choose_default("ema.rampup", 0);
   choose_augmentation(config);
+  refuse_adaptive(config);
+  end_ramps(config, site, lines);
   if (config.origin("ada.pipe") != "default") choose_transforms(config);
   choose_for_gpu(config, site, "r3gan", lines, "bf16");
   choose_block_type(config, lines);
@@ -137,6 +173,7 @@ const RecipeFacts& facts() {
       .complete = complete,
       .has_blocks = true,
       .bfloat16_blocks = true,
+      .adaptive = false,
       .equilibrium = pairing_equilibrium,
       .python = {.parts = {"base", "r3gan", "command"}, .normalises_z = false},
       .bench = {.place = 2,

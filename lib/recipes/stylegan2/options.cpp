@@ -78,10 +78,23 @@ void choose_sizes(Config& config,
     lines.push_back(fmt::format("batch   {} instead of {}: {}", batch, whole(most), kRatesStay));
 }
 
+// Every layer has a feature map: at R pixels there are channel_base / R.
+void check_widths(const Config& config, const Size& resolution) {
+  const auto size = find_doubled_size(resolution);  // another one is refused elsewhere
+  const int64_t base = integer(config, "stylegan2.channel_base");
+  if (!size || base >= size->nominal()) return;
+  fail(Exit::kUsage,
+       "stylegan2.channel_base = {}: at least {} are needed for {} pixels, one feature map",
+       base,
+       size->nominal(),
+       to_text(resolution));
+}
+
 std::vector<std::string> complete(Config& config, const Site& site) {
   std::vector<std::string> lines;
   const Size resolution = resolution_of(config);
   if (config.get("stylegan2.automatic").get<bool>()) choose_sizes(config, resolution, site, lines);
+  check_widths(config, resolution);
   const int64_t batch = integer(config, "train.batch");
   if (config.get("stylegan2.gamma") == "auto") {
     const double gamma =
@@ -94,6 +107,7 @@ std::vector<std::string> complete(Config& config, const Site& site) {
     lines.push_back(fmt::format(
         "auto    stylegan2.gamma {} = {}: try twice and half of it too", shortest(gamma), rule));
   }
+  choose_for_transfer(config, site, lines);
   choose_augmentation(config);
   choose_transforms(config);
   choose_micro_batch(config, site, "stylegan2");

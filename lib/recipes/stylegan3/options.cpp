@@ -41,25 +41,16 @@ void choose_gamma(Config& config, std::vector<std::string>& lines) {
 
 // Discriminators of rotation-equivariant networks first see blurred pictures, so that they do not
 // settle on high frequencies before the generator has learned the low ones (app. G).
-void choose_blur(Config& config, bool transfers) {
+void choose_blur(Config& config, const Site& site) {
+  const bool sharp = transfers(config, site);
   const bool rotates = config.get("stylegan3.config") == "r";
   const auto batch = config.get("train.batch").get<double>();
   if (config.get("stylegan3.blur_sigma") == "auto") {
-    const char* why = transfers ? "auto (run.init_from)" : rotates ? "auto (r)" : "auto (t)";
-    config.set("stylegan3.blur_sigma", rotates && !transfers ? 10 : 0, why);
+    const char* why = sharp ? "auto (run.init_from)" : rotates ? "auto (r)" : "auto (t)";
+    config.set("stylegan3.blur_sigma", rotates && !sharp ? 10 : 0, why);
   }
   if (config.get("stylegan3.blur_fade") == "auto")
     config.set("stylegan3.blur_fade", 200 * batch / 32, "auto (200 x batch / 32)");
-}
-
-// What the authors' code does with the weights of another run: the average follows at once, and
-// the augmentation adapts faster.
-void choose_for_transfer(Config& config, std::vector<std::string>& lines) {
-  Chooser chooser(config, "auto (run.init_from)");
-  if (config.has("ema.rampup")) chooser.choose("ema.rampup", 0);
-  chooser.choose("ada.kimg", 100);
-  if (!chooser.said().empty())
-    lines.push_back("auto    from other weights: no blur, " + chooser.said());
 }
 
 // The critically sampled layers are some of all, and every layer has a feature map: at the last
@@ -90,14 +81,12 @@ void check_sizes(const Config& config) {
 std::vector<std::string> complete(Config& config, const Site& site) {
   std::vector<std::string> lines;
   check_sizes(config);
-  const bool transfers = config.has("run.init_from") &&
-                         !config.get("run.init_from").get_ref<const std::string&>().empty();
   const auto batch = config.get("train.batch").get<double>();
   Chooser by_batch(config, "auto (10 x batch / 32)");
   if (config.has("ema.half_life")) by_batch.choose_default("ema.half_life", batch * 10 / 32);
   choose_gamma(config, lines);
-  choose_blur(config, transfers);
-  if (transfers) choose_for_transfer(config, lines);
+  choose_blur(config, site);
+  choose_for_transfer(config, site, lines, "no blur, ");
   choose_augmentation(config);
   choose_transforms(config);
   choose_micro_batch(config, site, "stylegan3");

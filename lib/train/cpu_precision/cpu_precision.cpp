@@ -293,7 +293,7 @@ std::vector<TrainedSize> trained_sizes(const TrainingStep& step,
   const int64_t due = schedule.stage_at(images_seen);
   int64_t number = 0;
   for (const StagePlan& row : plan_stages(train, schedule, world)) {
-    if (row.images > 0 && number >= due)
+    if (number >= due)  // those behind train.kimg, too: a longer run keeps the choice
       sizes.push_back(
           {number, row.plan.batch, row.plan.micro_batch, square_of(row.stage.resolution)});
     ++number;

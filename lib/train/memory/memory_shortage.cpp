@@ -79,6 +79,7 @@ std::string what_there_is(const MemoryShortage& shortage, const HostMemory& host
 std::string other_ways(const MemoryShortage& shortage, const MemoryUser& user) {
   std::vector<std::string> ways;
   if (shortage.on_device && !user.amp) ways.emplace_back("--amp");
+  if (shortage.on_device && user.graphs) ways.emplace_back("--graphs off");
   ways.emplace_back("a smaller --resolution");
   ways.push_back(
       fmt::format("smaller networks ({} presets show NAME lists their keys)", program()));
@@ -91,7 +92,7 @@ std::string other_ways(const MemoryShortage& shortage, const MemoryUser& user) {
 }
 
 std::string ways_out(const MemoryShortage& shortage, const MemoryUser& user) {
-  if (user.phase == "samples" || user.phase == "metrics") {
+  if (user.phase == "samples" || user.phase == "metrics" || user.phase == "looking for collapse") {
     return "give fewer pictures (--set samples.rows=N, --set metrics.images=N), or --metrics none, "
            "or need less in training: " +
            other_ways(shortage, user);

@@ -38,6 +38,7 @@ struct MemoryUser {
   int64_t micro_batch = 0;  // images that a rank computes with at a time; 0: it does not train yet
   int64_t ranks_here = 1;   // which share the host's memory
   bool amp = false;         // computes in half precision already
+  bool graphs = false;      // may record phases as graphs, which keep their memory
 };
 
 // Says in up to three lines what was asked for, what there is, and what can be made smaller. Whose

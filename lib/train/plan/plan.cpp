@@ -102,7 +102,7 @@ BatchPlan plan_batch(const TrainOptions& o, int64_t world, const BatchNeed& need
     if (o.batch % world != 0) return uneven_plan(o, world);
     const int64_t share = o.batch / world;
     const int64_t parts = uneven_parts(share, o.micro_batch, o.accumulate, /*exactly=*/true);
-    return {o.batch, world, share / parts, parts};
+    return {o.batch, world, share / parts, parts, 0, /*uneven=*/true};
   }
   if (o.batch < world) {
     fail(Exit::kUsage,
@@ -173,6 +173,10 @@ BatchPlan plan_player(const BatchPlan& plan,
     return {plan.batch, plan.world, divided_up(most, parts), parts, plan.units};
   }
   const int64_t of_rank = plan.batch / plan.world;
+  if (plan.uneven) {
+    const int64_t parts = uneven_parts(of_rank, std::nullopt, accumulate, /*exactly=*/true);
+    return {plan.batch, plan.world, of_rank / parts, parts, 0, /*uneven=*/true};
+  }
   if (of_rank % *accumulate != 0) {
     fail(Exit::kUsage,
          "{}.accumulate = {} does not divide what a rank has of the batch: {} (train.batch = {}, "
@@ -254,6 +258,20 @@ std::string batch_text(const BatchPlan& plan, const Config& config) {
     text += fmt::format("; {}: {} accumulated x {}", player, own.accumulate, own.micro_batch);
   }
   return text;
+}
+
+std::string split_groups_text(const std::string& player, int64_t micro_batch, int64_t group) {
+  if (micro_batch % group == 0) return "";
+  int64_t whole = std::min(group, micro_batch);
+  while (micro_batch % whole != 0) --whole;
+  return fmt::format(
+      "{}'s micro-batch of {} is not a multiple of the {} samples of a minibatch-std group: {}",
+      player,
+      micro_batch,
+      group,
+      whole == 1
+          ? "each picture is a group of its own, which does not tell D how alike pictures are"
+          : fmt::format("groups have {}, and the result depends on the number of ranks", whole));
 }
 
 std::string obeyed_text(double seconds_an_iteration) {

@@ -35,6 +35,7 @@ struct BatchPlan {
   int64_t micro_batch = 1;  // the largest one
   int64_t accumulate = 1;   // of a rank, or of a unit
   int64_t units = 0;        // 0: shares are equal; `batch`: each sample is a unit, none is a group
+  bool uneven = false;      // train.uneven: with other ranks they may be unequal
 
   bool equal() const { return units == 0; }
   // Into how many units the batch is dealt to ranks: what Loader is told.
@@ -104,6 +105,10 @@ void check_stages(const TrainOptions& options,
 // Says how a batch is cut, and how for the players that have an accumulation of their own: "batch
 // 16 = 2 ranks x 8; D: 4 accumulated x 2". Throws UserError(kUsage) as plan_player does.
 std::string batch_text(const BatchPlan& plan, const Config& config);
+
+// Says what a minibatch standard deviation over `group` pictures compares where a player's
+// micro-batches are no multiple of them; "" where they are.
+std::string split_groups_text(const std::string& player, int64_t micro_batch, int64_t group);
 
 // A run looks for the files SAVE and STOP so often, in seconds, at the beginning of an iteration,
 // and obeys them at the end of the same one.

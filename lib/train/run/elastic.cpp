@@ -10,10 +10,12 @@
 
 #include "core/device.h"
 #include "core/torch.h"
+#include "train/save/run_folder.h"
 #include "train/step/training_step.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -202,6 +204,15 @@ std::optional<int64_t> Generation::unfinished() const {
   return session_->unfinished;
 }
 
+bool Generation::lost_a_save(const std::filesystem::path& folder, int64_t batch) const {
+  if (session_ == nullptr || session_->saved_at < 0 || unfinished()) return false;
+  for (const NumberedFile& state : find_states(folder))
+    if (state.images + batch > session_->saved_at) return false;  // a name may have whole kimg
+  info("save    the state at {} kimg was lost with the rank that wrote it: saved now",
+       kimg_text(session_->saved_at));
+  return true;
+}
+
 void Generation::keep(const TrainingStep& step,
                       const Counters& counters,
                       int64_t before,
@@ -215,8 +226,10 @@ void Generation::keep(const TrainingStep& step,
   reporter.count("Progress/ranks", static_cast<double>(setup_.rendezvous.ranks.world));
 }
 
-void Generation::finish(const Counters& counters) {
-  if (session_ != nullptr) session_->memory.finish(counters);
+void Generation::finish(const Counters& counters, bool saves) {
+  if (session_ == nullptr) return;
+  session_->memory.finish(counters);
+  if (saves) session_->saved_at = counters.images_seen;
 }
 
 void Generation::check_start(const Dataset& dataset, Group& group) const {

@@ -59,6 +59,7 @@ struct ElasticSession {
   int64_t ranks_before = 0;  // of the generation before this one; 0: it was in none
   bool regroups = false;     // the present generation has ended for another one
   int64_t unfinished = -1;   // BorderMemory::unfinished() of the rank that goes on
+  int64_t saved_at = -1;     // the images seen at the save that was begun last
   bool foretold = false;     // the run's speed has been told
   bool compared = false;     // this rank was started as rank 0 was
 };
@@ -94,6 +95,9 @@ class Generation {
   // The images seen before an iteration that the generation before this one has computed but not
   // finished.
   std::optional<int64_t> unfinished() const;
+  // Says on rank 0 of a later generation whether the folder does not have the state of the last
+  // save, because the rank 0 of then was lost before it was written.
+  bool lost_a_save(const std::filesystem::path& folder, int64_t batch) const;
   bool is_wanted() const { return session_ != nullptr && session_->hooks.wanted(); }
   // After an iteration of an elastic run: keeps its state, and reports how many ranks there are.
   void keep(const TrainingStep& step, const Counters& counters, int64_t before, Reporter& reporter);
@@ -101,8 +105,8 @@ class Generation {
   int64_t still_to_take(const TrainingStep& step) const {
     return session_ == nullptr ? 0 : session_->memory.still_to_take(step.state());
   }
-  // What is done after an iteration is done.
-  void finish(const Counters& counters);
+  // What is done after an iteration is done, or, a save, begun.
+  void finish(const Counters& counters, bool saves);
   // Whether the ranks change before the next iteration, on all ranks alike.
   bool ends(const RankRequests& granted, const Counters& counters);
   // As Reporter::foretell(), once in a run.

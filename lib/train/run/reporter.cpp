@@ -9,13 +9,14 @@
 #include "core/device.h"
 #include "core/tensors.h"
 #include "core/torch.h"
-#include "data/labels/labels.h"
 #include "data/load/loader.h"
 #include "gan/generator.h"
+#include "metrics/pictures.h"
 #include "page/pictures.h"
 #include "page/run_record.h"
 #include "report/grid.h"
 #include "train/plan/plan.h"
+#include "train/run/training_data.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -356,6 +357,8 @@ void Reporter::grid(const std::string& file,
                     const Image& image,
                     int64_t images_seen) {
   const std::string png = encode_png(image);
+  std::error_code error;  // the user may have removed it; a run folder is not made again
+  std::filesystem::create_directory(folder_ / "samples", error);
   write_file(folder_ / "samples" / file, png);
   events_->image_png(tag, images_seen / 1000, png, {image.width, image.height, image.channels});
   events_->flush();
@@ -375,10 +378,9 @@ void Reporter::metric(Json line, const std::string& snapshot, int64_t images_see
   const std::string file = fmt::format("metric-{}.jsonl", std::string(line["metric"]));
   if (!has_row(file, images_seen)) append_line(folder_ / file, line.dump());
   for (const auto& [key, value] : line["results"].items()) {
-    if (key == "swd" && value.is_number())
-      swd_ = Watched{"swd", value.get<double>(), kimg_of(images_seen)};
-    if (value.is_number())
-      events_->scalar("Metrics/" + key, images_seen / 1000, value.get<double>());
+    if (!value.is_number()) continue;
+    if (key == "swd") swd_ = Watched{"swd", value.get<double>(), kimg_of(images_seen)};
+    events_->scalar("Metrics/" + key, images_seen / 1000, value.get<double>());
   }
 }
 
@@ -405,9 +407,14 @@ int64_t grid_rows(const Config& config, int64_t classes, const std::filesystem::
 
 SampleGrids::SampleGrids(Generator& generator,
                          std::shared_ptr<const Dataset> dataset,
+                         const Size& size,
                          const SampleOptions& samples,
                          uint64_t seed)
-    : generator_(generator), dataset_(std::move(dataset)), samples_(samples), seed_(seed) {
+    : generator_(generator),
+      dataset_(std::move(dataset)),
+      size_(size),
+      samples_(samples),
+      seed_(seed) {
   shown_ = read_channels("samples.channels", samples.channels, dataset_->channels());
 }
 
@@ -417,12 +424,12 @@ Image SampleGrids::grid_of(const at::Tensor& pictures) const {
 
 // [cells, C, H, W] in the data's depth.
 at::Tensor SampleGrids::fakes(const SynthesisOptions& drawn) {
-  constexpr int64_t kAtATime = 64;  // pictures generated together
+  const int64_t together = made_together(size_.pixels());
   const Stream stream(seed_, "grid");
   const std::vector<int64_t> labels = grid_labels(samples_, generator_.classes());
   std::vector<at::Tensor> all;
-  for (int64_t first = 0; first < cells(); first += kAtATime) {
-    const int64_t n = std::min(kAtATime, cells() - first);
+  for (int64_t first = 0; first < cells(); first += together) {
+    const int64_t n = std::min(together, cells() - first);
     const at::Tensor z = normal(stream, {first, 1, n}, {generator_.z_dim()});
     at::Tensor label = vectors_of_cells(first, n);
     if (!label.defined() && !labels.empty()) label = torch::tensor(labels).narrow(0, first, n);
@@ -436,15 +443,9 @@ Image SampleGrids::fake_grid(const SynthesisOptions& drawn) { return grid_of(fak
 
 // The vectors of the real pictures in these cells, [n, L]; undefined where labels are no vectors.
 at::Tensor SampleGrids::vectors_of_cells(int64_t first, int64_t n) const {
-  const LabelVectors& vectors = dataset_->vectors();
-  if (vectors.length() == 0 || generator_.classes() == 0) return {};
-  const std::vector<int64_t> pictures = real_pictures();
-  std::vector<at::Tensor> rows;
-  for (int64_t i = first; i < first + n; ++i) {
-    const float* vector = vectors.of(pictures[static_cast<size_t>(i)]);
-    rows.push_back(torch::tensor(std::vector<float>(vector, vector + vectors.length())));
-  }
-  return torch::stack(rows);
+  const at::Tensor rows = label_rows_of(*dataset_);
+  if (!rows.defined() || generator_.classes() == 0) return {};
+  return rows.index_select(0, torch::tensor(real_pictures()).narrow(0, first, n));
 }
 
 // The index of each cell's picture; -1 where a class has none.

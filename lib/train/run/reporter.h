@@ -138,8 +138,10 @@ int64_t grid_rows(const Config& config, int64_t classes, const std::filesystem::
 // evaluation mode, so that training is not affected.
 class SampleGrids {
  public:
+  // The data's pictures have `size`.
   SampleGrids(Generator& generator,
               std::shared_ptr<const Dataset> dataset,
+              const Size& size,
               const SampleOptions& samples,
               uint64_t seed);
 
@@ -169,6 +171,7 @@ class SampleGrids {
 
   Generator& generator_;
   std::shared_ptr<const Dataset> dataset_;
+  Size size_;
   SampleOptions samples_;
   std::vector<int64_t> shown_;  // channels; empty: those of shown_channels()
   uint64_t seed_;

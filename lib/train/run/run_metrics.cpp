@@ -2,6 +2,7 @@
 #include "train/run/run_metrics.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -197,40 +198,32 @@ double nearest_distance(const at::Tensor& pictures) {
   return distances.amin(1).mean().item<double>() / root;
 }
 
-Distinctness::Distinctness(Group& group,
-                           Generator& generator,
-                           std::shared_ptr<const Dataset> reals,
-                           uint64_t seed,
-                           FeatureNetwork* network)
-    : group_(group),
-      generator_(generator),
-      reals_(std::move(reals)),
-      seed_(seed),
-      network_(network) {}
+Distinctness::Distinctness(Group& group, EvaluationSubject subject, FeatureNetwork* network)
+    : group_(group), subject_(std::move(subject)), network_(network) {}
 
 // This rank's share, each picture in its place; zeros in the others' places.
 at::Tensor Distinctness::made(const SynthesisOptions& options) {
-  constexpr int64_t kAtATime = 16;
-  const Stream stream(seed_, "collapse");
-  const int64_t batches = kPictures / kAtATime;
+  constexpr int64_t kMostAtATime = 16;
+  const int64_t most = made_together(subject_.data.resolution.pixels(), kMostAtATime);
+  const auto together = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
+  const Stream stream(subject_.seed, "collapse");
+  Generator& generator = subject_.generator;
+  const at::Tensor rows = label_rows_of(*subject_.dataset);
+  const int64_t batches = kPictures / together;
   at::Tensor all;
   // A rank beyond the number of batches makes one for its shape.
   for (int64_t batch = group_.rank() % batches; batch < batches; batch += group_.world()) {
-    const int64_t first = batch * kAtATime;
-    const at::Tensor z = normal(stream, {first, 1, kAtATime}, {generator_.z_dim()});
+    const int64_t first = batch * together;
+    const at::Tensor z = normal(stream, {first, 1, together}, {generator.z_dim()});
+    const at::Tensor pairs = torch::arange(first, first + together).floor_divide(2);
     at::Tensor labels;
-    if (const at::Tensor rows = label_rows_of(*reals_);
-        rows.defined() && generator_.classes() > 0) {
-      const at::Tensor pairs = torch::arange(first, first + kAtATime).floor_divide(2);
-      labels = rows.index_select(0, pairs.remainder(rows.size(0)));
-    } else if (generator_.classes() > 0) {
-      const at::Tensor pairs = torch::arange(first, first + kAtATime).floor_divide(2);
-      labels = pairs.mul(generator_.classes()).floor_divide(kPictures / 2);
-    }
-    const at::Tensor small = reduced(to_bytes(generator_.images(z, labels, options)));
+    if (generator.classes() > 0)
+      labels = rows.defined() ? rows.index_select(0, pairs.remainder(rows.size(0)))
+                              : pairs.mul(generator.classes()).floor_divide(kPictures / 2);
+    const at::Tensor small = reduced(to_bytes(generator.images(z, labels, options)));
     if (!all.defined())
       all = torch::zeros({kPictures, small.size(1), small.size(2), small.size(3)});
-    if (group_.rank() < batches) all.narrow(0, first, kAtATime).copy_(small);
+    if (group_.rank() < batches) all.narrow(0, first, together).copy_(small);
   }
   return all;
 }
@@ -242,17 +235,18 @@ Distinctness::Spread Distinctness::spread_of(const at::Tensor& pictures) const {
 }
 
 Distinctness::Spread Distinctness::spread_of_reals() const {
-  const int64_t count = std::min(kPictures, reals_->size());
+  const int64_t count = std::min(kPictures, subject_.dataset->size());
   if (count < 2) return {};
-  const std::vector<int64_t> order = Stream(seed_, "reals").permutation(reals_->size());
+  const std::vector<int64_t> order =
+      Stream(subject_.seed, "reals").permutation(subject_.dataset->size());
   std::vector<WantedPicture> wanted;
   for (int64_t i = 0; i < count; ++i) wanted.push_back({order[static_cast<size_t>(i)]});
-  return spread_of(reduced(load_planes(*reals_, wanted)));
+  return spread_of(reduced(load_planes(*subject_.dataset, wanted)));
 }
 
 bool Distinctness::is_measurable() const {
-  const int64_t classes = reals_->classes() == 0 ? 0 : generator_.classes();
-  return reals_->size() >= std::max(kLeastReals, kLeastOfClass * classes);
+  const int64_t classes = subject_.dataset->classes() == 0 ? 0 : subject_.generator.classes();
+  return subject_.dataset->size() >= std::max(kLeastReals, kLeastOfClass * classes);
 }
 
 double Distinctness::measure(const SynthesisOptions& options) {
@@ -361,8 +355,7 @@ RunMetrics::RunMetrics(Site site,
       keep_best_(save.keep_best),
       cadence_(metrics.every, run, site_.adapts),
       evaluation_(site_.group, site_.device, subject, metrics, site_.wants_stop),
-      distinctness_(
-          site_.group, subject.generator, subject.dataset, subject.seed, evaluation_.lite0(names_)),
+      distinctness_(site_.group, subject, evaluation_.lite0(names_)),
       alarm_(metrics.collapse) {
   if (!names_.empty()) evaluation_.check(names_);
 }

@@ -101,13 +101,9 @@ class Distinctness {
   static constexpr int64_t kLeastReals = 100;
   static constexpr int64_t kLeastOfClass = 16;
 
-  // `reals` are looked at once, at the first measurement. `network` is borrowed; null: pixels
-  // alone are compared.
-  Distinctness(Group& group,
-               Generator& generator,
-               std::shared_ptr<const Dataset> reals,
-               uint64_t seed,
-               FeatureNetwork* network = nullptr);
+  // The data is looked at once, at the first measurement. `network` is borrowed; null: pixels alone
+  // are compared.
+  Distinctness(Group& group, EvaluationSubject subject, FeatureNetwork* network = nullptr);
 
   // Whether the data has kLeastReals pictures, and kLeastOfClass for each class of the generator in
   // the mean. The same on all ranks.
@@ -129,9 +125,7 @@ class Distinctness {
   Spread spread_of_reals() const;
 
   Group& group_;
-  Generator& generator_;
-  std::shared_ptr<const Dataset> reals_;
-  uint64_t seed_;
+  EvaluationSubject subject_;
   FeatureNetwork* network_;
   std::optional<Spread> of_reals_;  // on rank 0; none before the first measurement
 };

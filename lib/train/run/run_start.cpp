@@ -113,16 +113,6 @@ int64_t set_aside_of(const fs::path& file, int64_t images) {
   return std::count(later.begin(), later.end(), '\n');
 }
 
-// A broken manifest must not keep a run from going on.
-std::optional<Manifest> read_or_warn(const fs::path& folder) {
-  try {
-    return read_manifest(folder);
-  } catch (const UserError& e) {
-    warn("{}; whether the data has changed is not known", e.what());
-    return std::nullopt;
-  }
-}
-
 void mark_or_stop(const Dataset& dataset,
                   const TrainSetup& setup,
                   const Manifest& before,
@@ -177,19 +167,6 @@ void check_stage(const Schedule& schedule, const RunStart& start) {
        schedule.name_of(due));
 }
 
-// Whether this --resume has begun this run at a state of another one; then it goes on with its own.
-bool has_begun(const RunOptions& options) {
-  const fs::path own = options.run_dir, from = options.resume;
-  std::error_code error;
-  const fs::path there = fs::is_directory(from, error) ? from : from.parent_path() / ".";
-  if (own.empty() || find_states(own).empty() || fs::equivalent(there, own, error)) return false;
-  std::string commands = content_of(own / "command.txt", kMostOfLines).value_or("") + " ";
-  std::ranges::replace(commands, '\n', ' ');
-  const std::string value = shell_quote(options.resume) + " ";
-  return commands.find("--resume " + value) != std::string::npos ||
-         commands.find("--resume=" + value) != std::string::npos;
-}
-
 // Loads, on rank 0, the newest state that --resume asks for; returns false if there is none.
 bool load_state(const TrainSetup& setup,
                 const RunOptions& options,
@@ -197,7 +174,7 @@ bool load_state(const TrainSetup& setup,
                 const ClassTable& classes,
                 RunStart& start) {
   if (options.resume == "none") return false;
-  const bool automatic = options.resume == "auto" || has_begun(options);
+  const bool automatic = goes_on_by_itself(options);
   const fs::path where = automatic ? fs::path(options.run_dir) : fs::path(options.resume);
   if (automatic && (where.empty() || !fs::is_directory(where))) return false;
   start.resumed_from =
@@ -281,7 +258,7 @@ Manifest compare_data(const fs::path& folder,
                       const TrainSetup& setup,
                       const RunOptions& options) {
   const std::string path = setup.config.read<DataOptions>().path;
-  const std::optional<Manifest> before = folder.empty() ? std::nullopt : read_or_warn(folder);
+  const std::optional<Manifest> before = folder.empty() ? std::nullopt : try_manifest(folder);
   if (!before) return {.path = path, .rows = {}};
   Manifest now = list_again(dataset, path, *before);
   mark_or_stop(dataset, setup, *before, now);
@@ -306,7 +283,7 @@ Manifest compare_data(const fs::path& folder,
 }
 
 Manifest kept_manifest(const fs::path& folder, const TrainSetup& setup) {
-  return read_or_warn(folder).value_or(
+  return try_manifest(folder).value_or(
       Manifest{.path = setup.config.read<DataOptions>().path, .rows = {}});
 }
 
@@ -339,7 +316,7 @@ void DataRecord::work() {
            manifest_.path,
            unreadable);
   } catch (const std::exception& e) {
-    warn("{}; a resume will not notice all changes of the data", e.what());
+    try_to_warn(fmt::format("{}; a resume will not notice all changes of the data", e.what()));
   }
 }
 
@@ -427,15 +404,10 @@ Config decide_precision(const TrainSetup& setup,
 }
 
 void warn_of_split_groups(const TrainingStep& step) {
-  const int64_t group = step.batch_group();
   for (const PlayerState& p : step.players()) {
-    if (p.plan.micro_batch % group == 0) continue;
-    warn(
-        "{}'s micro-batch of {} is not a multiple of the {} samples of a minibatch-std group: the "
-        "result depends on the number of ranks",
-        p.player->name,
-        p.plan.micro_batch,
-        group);
+    const std::string split =
+        split_groups_text(p.player->name, p.plan.micro_batch, step.batch_group());
+    if (!split.empty()) warn("{}", split);
   }
 }
 

@@ -101,6 +101,7 @@ class Trainer {
     stragglers_.emplace(group_, step_->recipe().phases(), counters_.images_seen);
     setup_.callbacks.phase("choosing types");
     config_ = decide_precision(setup, train, *step_, *group_, start);
+    counters_.cpu_choice = start.precision.choice;
     make_grids(start);
     begin_stage(counters_.stage);
     start.counters = counters_;
@@ -127,6 +128,7 @@ class Trainer {
       }
       writer_.reserve(save);
       complete_save(save);
+      if (generation_.lost_a_save(folder_, step_->plan().batch)) this->save();
       snapshots_->complete(folder_, counters_, data_.used_classes());
     });
     if (counters_.images_seen == 0) {
@@ -159,13 +161,13 @@ class Trainer {
 
   void make_grids(const RunStart& start) {
     SampleOptions samples = options_.samples;
-    const fs::path before = start.resumed ? folder_ : fs::path();
     const auto classes = static_cast<int64_t>(data_.class_counts().size());
-    samples.rows = grid_rows(setup_.config, classes, before);
+    samples.rows = grid_rows(setup_.config, classes, start.resumed ? folder_ : fs::path());
     if (samples.rows != options_.samples.rows)
       config_.set("samples.rows", samples.rows, "auto: one row for each class");
     const auto seed = static_cast<uint64_t>(options_.train.seed);
-    grids_ = std::make_unique<SampleGrids>(step_->average(), data_.dataset(), samples, seed);
+    grids_ = std::make_unique<SampleGrids>(
+        step_->average(), data_.dataset(), data_.resolution(), samples, seed);
   }
 
   const Schedule& schedule() const { return step_->recipe().schedule(); }
@@ -255,8 +257,8 @@ class Trainer {
     const bool samples = takes(Chores::kSample, before, options_.samples.every);
     if (samples || saves) {
       on_rank_0([&] {
-        if (samples) chores_.run(Chores::kSample, [this] { sample(); });
         if (saves) chores_.run(Chores::kSave, [this] { save(); });
+        if (samples) chores_.run(Chores::kSample, [this] { sample(); });
       });
     }
     if (snapshots_->is_due(before, counters_.images_seen))
@@ -267,7 +269,7 @@ class Trainer {
     // Late, because it may take long: what was trained is safe by then. No stop waits for it.
     if (!granted_.stop && metrics_->is_due(before, counters_)) measure();
     if (granted_.save) requests_->saved();
-    generation_.finish(counters_);
+    generation_.finish(counters_, saves);
   }
 
   // Whether what is due once in so many images is done now.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "config/value.h"
 #include "core/torch.h"
 #include "data/labels/labels.h"
 #include "data/options.h"
@@ -57,21 +58,13 @@ ClassTable table_of_vectors(const Dataset& dataset) {
 
 }  // namespace
 
-DataOptions data_of_run(const Config& config) {
-  constexpr int64_t kMostBytes = 64 << 20;
+DataOptions data_to_open(const Config& config) {
   auto data = config.read<DataOptions>();
-  const auto run = config.read<RunOptions>();
-  if (run.resume == "none") return data;
-  for (const fs::path from : {run.run_dir, run.resume == "auto" ? "" : run.resume}) {
-    std::error_code error;
-    const fs::path folder = fs::is_directory(from, error) ? from : from.parent_path();
-    if (from.empty() || find_states(folder).empty()) continue;
-    const std::string text = content_of(folder / "config.json", kMostBytes).value_or("");
-    const Json known = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!known.is_object() || !known.contains("classes") || !known["classes"].is_array()) continue;
-    data.most_classes = static_cast<int64_t>(known["classes"].size());
-    break;
-  }
+  const fs::path run = resumed_run(config.read<RunOptions>());
+  if (run.empty() || find_states(run).empty()) return data;
+  const Json saved = parse_foreign(content_of(run / "config.json", kMostOfJson).value_or(""));
+  if (saved.is_object() && saved.contains("classes") && saved["classes"].is_array())
+    data.most_classes = static_cast<int64_t>(saved["classes"].size());
   return data;
 }
 
@@ -104,8 +97,7 @@ ClassTable trained_classes(const ClassTable& of_data,
   if (data.cond == Cond::kOn && of_data.empty())
     fail(Exit::kInput,
          "--cond on: {} has no labels (sub-folders that hold all pictures, dataset.json or a CSV "
-         "name "
-         "them); --cond off trains without",
+         "name them); --cond off trains without",
          data.path);
   if (!wants_labels(data, recipe, config)) return {};
   if (of_data.vectors() && !recipe.takes_vectors) {
@@ -352,13 +344,14 @@ Batch DeviceInput::bring(const Batch& loaded) {
 }
 
 TrainingData::TrainingData(const TrainSetup& setup)
-    : setup_(setup), options_(data_of_run(setup.config)), dataset_(setup.dataset) {
+    : setup_(setup), options_(setup.config.read<DataOptions>()), dataset_(setup.dataset) {
   const auto train = setup.config.read<TrainOptions>();
   dtype_ = train.dtype == Dtype::kFloat64 ? at::kDouble : at::kFloat;
   seed_ = static_cast<uint64_t>(train.seed);
   setup_.callbacks.phase("opening data");
   if (!dataset_)
-    dataset_ = open_dataset(options_, [this] { return setup_.callbacks.stop_signal() != 0; });
+    dataset_ = open_dataset(data_to_open(setup_.config),
+                            [this] { return setup_.callbacks.stop_signal() != 0; });
   classes_ = class_table_of(*dataset_);
   labels_used_ = !trained_classes(classes_, options_, setup.recipe.facts, setup.config).empty();
 }

@@ -19,9 +19,10 @@
 
 namespace gantrain {
 
-// Returns the section `data`. Where the run goes on from a state, it keeps that state's number of
-// classes: runs of earlier versions know none of those at the end of a list that have no picture.
-DataOptions data_of_run(const Config& config);
+// Returns the section `data`, for open_dataset(). A run that goes on from a state keeps that
+// state's number of classes: runs of earlier versions know none of those at the end of a list that
+// have no picture.
+DataOptions data_to_open(const Config& config);
 
 // Counts the pictures of each class of the data; empty where it has no labels. Where labels are
 // vectors, the table has their numbers, and labels of some pictures.

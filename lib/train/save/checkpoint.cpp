@@ -64,7 +64,8 @@ bool may_differ(const std::string& key) {
                    "ema.snapshot_type",
                    "data.on_bad",  // a change of the pictures themselves is noticed apart
                    "G.accumulate",
-                   "D.accumulate"});
+                   "D.accumulate"}) ||
+         ends_with(key, ".max_micro_batch");
 }
 
 Json plain_values(const Config& config) {
@@ -412,7 +413,7 @@ CheckpointWriter::~CheckpointWriter() {
   try {
     wait();
   } catch (const std::exception& e) {
-    warn("{}", e.what());
+    try_to_warn(e.what());
   }
 }
 

@@ -29,11 +29,18 @@ namespace gantrain {
 fs::path make_numbered_folder(const fs::path& out, const std::string& name) {
   make_writable_folder(out);
   int64_t next = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
+  std::error_code unreadable;
+  for (const fs::directory_entry& entry : fs::directory_iterator(out, unreadable)) {
     const std::string have = entry.path().filename();
     const size_t dash = have.find('-');
     if (dash == std::string::npos) continue;
     if (const auto number = parse_int(have.substr(0, dash))) next = std::max(next, *number + 1);
+  }
+  if (unreadable) {
+    fail(Exit::kDisk,
+         "{}: cannot be listed: {}; --run-dir names a folder of its own",
+         out.string(),
+         unreadable.message());
   }
   for (;; ++next) {
     const fs::path folder = out / fmt::format("{:05}-{}", next, name);
@@ -283,6 +290,27 @@ bool take_request(const fs::path& folder, const std::string& name) {
 std::string generate_command(const std::string& model, const std::string& more) {
   return fmt::format(
       "{} generate --model {} --seeds 0-63{} -o grid.png", program(), shell_quote(model), more);
+}
+
+bool goes_on_by_itself(const RunOptions& options) {
+  const fs::path own = options.run_dir, from = options.resume;
+  if (options.resume == "auto") return true;
+  std::error_code error;
+  const fs::path there = fs::is_directory(from, error) ? from : from.parent_path() / ".";
+  if (own.empty() || find_states(own).empty() || fs::equivalent(there, own, error)) return false;
+  std::string commands = content_of(own / "command.txt", kMostOfLines).value_or("") + " ";
+  std::ranges::replace(commands, '\n', ' ');
+  const std::string value = shell_quote(options.resume) + " ";
+  return commands.find("--resume " + value) != std::string::npos ||
+         commands.find("--resume=" + value) != std::string::npos;
+}
+
+fs::path resumed_run(const RunOptions& options) {
+  if (options.resume == "none") return {};
+  if (goes_on_by_itself(options)) return options.run_dir;
+  std::error_code error;  // of a name that cannot be
+  const fs::path from = options.resume;
+  return fs::is_directory(from, error) ? from : from.parent_path();
 }
 
 std::string resume_command(const std::string& command, const std::string& folder) {

@@ -73,6 +73,12 @@ int64_t set_aside(const std::filesystem::path& folder, int64_t images);
 // that each request counts once.
 bool take_request(const std::filesystem::path& folder, const std::string& name);
 
+// Whether a run goes on at the newest state of its own folder: with --resume auto, and where
+// --resume names another run at whose state this one has begun before.
+bool goes_on_by_itself(const RunOptions& options);
+// Returns the folder of the run whose state this one begins at; "" for none.
+std::filesystem::path resumed_run(const RunOptions& options);
+
 // Returns the command that resumes the run in `folder`, made from the command that started it.
 std::string resume_command(const std::string& command, const std::string& folder);
 // Returns the command that draws a first grid with a model file or with the newest model of a run;

@@ -42,6 +42,9 @@ RankRequests RequestExchange::heard(const at::Tensor& sum, int64_t iteration) {
   if (pending_copy_.defined()) {
     if (copied_) copied_->synchronize();  // it was recorded a second ago
     requests = read(pending_copy_, pending_from_);
+    // The sum that is copied below still asks for the save that this one grants.
+    requests.save = requests.save && !save_granted_;
+    save_granted_ = requests.save;
   }
   pending_from_ = iteration;
   due_ = iteration + every_;

@@ -50,13 +50,14 @@ class RequestExchange {
 
   at::TensorOptions like_;
   int64_t rank_;
-  double last_;               // monotonic seconds at the last packed()
-  double seconds_ = 0;        // that an iteration took here by then
-  int64_t due_ = 0;           // iteration of the next look
-  int64_t every_ = 16;        // iterations between two looks, from the last look
-  at::Tensor pending_copy_;   // copy of the last look's sum on the host, or undefined
-  int64_t pending_from_ = 0;  // iteration of that look
-  RankRequests known_;        // what was read last, without what is asked for
+  double last_;                // monotonic seconds at the last packed()
+  double seconds_ = 0;         // that an iteration took here by then
+  int64_t due_ = 0;            // iteration of the next look
+  int64_t every_ = 16;         // iterations between two looks, from the last look
+  at::Tensor pending_copy_;    // copy of the last look's sum on the host, or undefined
+  int64_t pending_from_ = 0;   // iteration of that look
+  bool save_granted_ = false;  // at the last look
+  RankRequests known_;         // what was read last, without what is asked for
   std::optional<c10::Event> copied_;
 };
 

@@ -7,6 +7,7 @@ import sys
 
 TORCH = "2.11.0"
 GLIBC = "0"  # of the wheel's platform; package.sh writes it here
+NEED_NO_TORCH = "--version -V help presets slurm kube launch report serve track".split()
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -57,10 +58,10 @@ def glibc_problem():
     )
 
 
-def only_tells(arguments):
-    """Whether the command computes nothing, so that it needs no PyTorch."""
-    first = arguments[0] if arguments else "--help"
-    return first in ("help", "presets", "slurm", "--version") or {"-h", "--help"} & {*arguments}
+def needs_torch(arguments):
+    """Whether the command may compute something, which takes PyTorch."""
+    words = arguments or ["--help"]
+    return words[0] not in NEED_NO_TORCH and not {"-h", "--help"} & {*words}
 
 
 def own_name(program):
@@ -86,7 +87,7 @@ def main():
     if not environment.get("GANTRAIN_TORCH_LIB"):
         folder = torch_folder()
         problem = torch_problem(folder)
-        if problem and not only_tells(sys.argv[1:]):
+        if problem and needs_torch(sys.argv[1:]):
             print(f"error: {problem}", file=sys.stderr)
             return 4
         if not problem:

@@ -144,6 +144,13 @@ TEST_CASE("WordsOfTheTrainingAreQuoted") {
         std::string::npos);
 }
 
+TEST_CASE("AJobKnowsPyTorchsLibrariesAsTheProgramDid") {
+  BatchJob job = two_nodes();
+  CHECK(batch_script(job).find("GANTRAIN_TORCH_LIB") == std::string::npos);
+  job.torch = "/opt/my venv/torch/lib";
+  CHECK(has_line(batch_script(job), "export GANTRAIN_TORCH_LIB='/opt/my venv/torch/lib'"));
+}
+
 TEST_CASE("AnotherRunIsResumedUntilThisOneHasAState") {
   BatchJob job = two_nodes();
   CHECK(batch_script(job).find("--resume \"$resume\"") == std::string::npos);

@@ -85,6 +85,17 @@ TEST_CASE("APlannedChangeOfRanksIsAResumeWithoutADisk") {
   check_plan("", {{0, 3}, {3, 4}, {5, 1}, {8, 2}, {10, 0}});
 }
 
+TEST_CASE("TheTypesThatWereMeasuredStayWhereRanksChange") {
+  const TemporaryFolder folder;
+  const std::string flags = "--amp --set train.uneven=on --kimg ";
+  train(folder, "a", flags + "0.16 --nproc 2 --set launch.rank_plan=0:2,3:1");
+  // The state has what config.json says, so that the run goes on.
+  const Outcome more =
+      gantrain(tiny(flags + "0.2 --nproc 1 --run-dir a"), {.folder = folder.path()});
+  INFO(more.err);
+  CHECK(more.code == 0);
+}
+
 TEST_CASE("AdaptiveAugmentationAndPathLengthsSurviveAChangeOfRanks") {
   check_plan("--preset stylegan2-tiny --resolution 16 --set ada.interval=1",
              {{0, 4}, {2, 3}, {5, 4}, {7, 0}});
@@ -128,6 +139,29 @@ TEST_CASE("WhatIsTrainedAroundAKilledRankIsWhatThePlanOfItsRanksTrains") {
           "--nproc 4 --set launch.rank_plan=" + plan + " --kimg " + std::to_string(kimg));
     CHECK(model_sha(folder / "a") == model_sha(folder / "b"));
   }
+}
+
+TEST_CASE("AStateThatWasLostWithRank0IsSavedAgain") {
+  const TemporaryFolder folder;
+  const fs::path run = folder / "a";
+  Command command(tiny("--nproc 1:2 --run-dir a --kimg 500"), {.folder = folder.path()});
+  REQUIRE(command.wait_for("speed  "));
+  write_file(run / "SAVE", "");
+  const auto has_state = [&] {
+    return std::ranges::any_of(files_like(run, "state-"), [](const fs::path& file) {
+      return file.extension() == ".pt";  // and no temporary one
+    });
+  };
+  REQUIRE(eventually(has_state, 60));
+  // As if rank 0 were lost before it was written.
+  for (const fs::path& state : files_like(run, "state-")) fs::remove(state);
+  kill_slot(run, "0");
+  CHECK(eventually(has_state, 60));
+  CHECK(holds(log_of(run), "was lost with the rank that wrote it: saved now"));
+  command.signal(SIGTERM);
+  const Outcome outcome = command.wait();
+  INFO(outcome.err);
+  CHECK(outcome.code == 75);
 }
 
 TEST_CASE("AStopWhileARankIsReplacedLetsTheOthersSave") {
@@ -182,6 +216,16 @@ TEST_CASE("WhatIsNoRangeOfRanksIsRefused") {
   CHECK(run_in(folder, "--nproc 5:4 --preset dcgan-tiny --device cpu").code == 2);
   CHECK(run_in(folder, "--nproc a:4 --preset dcgan-tiny --device cpu").code == 2);
   CHECK(run_in(folder, "--nproc 4 --set launch.rank_plan=1:4 --preset dcgan-tiny").code == 2);
+}
+
+TEST_CASE("BatchStatisticsThatFewerRanksCannotShareAreRefused") {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      run_in(folder, "--nproc 1:4 --preset dcgan-tiny --batch 64 --set dist.sync_bn=on --dry-run");
+  CHECK(outcome.code == 2);
+  CHECK(holds(outcome.err, "dist.sync_bn: 3 ranks, as this run may have, do not divide"));
+  CHECK(run_in(folder, "--nproc 1:2 --preset dcgan-tiny --batch 64 --set dist.sync_bn=on --dry-run")
+            .code == 0);
 }
 
 }  // namespace gantrain

@@ -188,14 +188,16 @@ TEST_CASE("AnotherPyTorchIsRefusedWithBothVersions") {
   fs::create_directories(torch / "lib");
   write_file(torch / "version.py", "__all__ = ['__version__']\n__version__ = '2.10.0+cpu'\n");
   const TwoGpus machine;
-  const Outcome outcome = machine.run_without_gpus(
-      fmt::format("env GANTRAIN_TORCH_LIB={} ./gantrain --smoke", (torch / "lib").string()));
-  CHECK(outcome.code == 4);
-  CHECK(is_one_error_line(outcome.err));
-  CHECK_THAT(outcome.err,
-             Catch::Contains("needs PyTorch 2.11.0") &&
-                 Catch::Contains("there is PyTorch 2.10.0") &&
-                 Catch::Contains("pip install torch==2.11.0"));
+  for (const char* folder : {"lib", "lib/"}) {
+    const Outcome outcome = machine.run_without_gpus(
+        fmt::format("env GANTRAIN_TORCH_LIB={} ./gantrain --smoke", (torch / folder).string()));
+    CHECK(outcome.code == 4);
+    CHECK(is_one_error_line(outcome.err));
+    CHECK_THAT(outcome.err,
+               Catch::Contains("needs PyTorch 2.11.0") &&
+                   Catch::Contains("there is PyTorch 2.10.0") &&
+                   Catch::Contains("pip install torch==2.11.0"));
+  }
 }
 
 TEST_CASE("ACudaLibraryThatCannotBeLoadedEndsTheRunWithTheReason") {

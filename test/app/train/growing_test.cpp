@@ -217,9 +217,12 @@ TEST_CASE("ABatchThatIsNoMultipleOfTheStatisticsGroupIsSaidAndTrains") {
                  {.folder = folder.path()});
     INFO(outcome.err);
     CHECK(outcome.code == 0);
-    CHECK_THAT(outcome.err,
-               Catch::Contains("D's micro-batch of 10 is not a multiple of the 4 samples of a "
-                               "minibatch-std group"));
+    const std::string said =
+        "D's micro-batch of 10 is not a multiple of the 4 samples of a minibatch-std group";
+    CHECK_THAT(outcome.err, Catch::Contains(said));
+    const Outcome dry =
+        gantrain(tiny(same + "--nproc 1 --batch 10 --dry-run"), {.folder = folder.path()});
+    CHECK_THAT(dry.err, Catch::Contains(said));
   }
 }
 

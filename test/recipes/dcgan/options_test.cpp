@@ -2,6 +2,7 @@
 #include "recipes/dcgan/options.h"
 
 #include "config/config.h"
+#include "recipes/completed_config.h"
 #include "support/catch.h"
 #include "util/error.h"
 
@@ -28,6 +29,17 @@ TEST_CASE("KeysOfBothPlayersAreReachable") {
   CHECK(o.D.adam.lr == 4e-4);
   CHECK(o.G.adam.lr == 2e-4);
   CHECK(o.D.steps == 5);
+}
+
+TEST_CASE("ACriticWithBatchNormIsSaid") {
+  const auto lines = [](const std::map<std::string, Json>& values) {
+    Config config = run_config(dcgan::facts(), values, "test");
+    return dcgan::facts().complete(config, {});
+  };
+  CHECK(lines({}).empty());
+  REQUIRE(lines({{"dcgan.loss", "wgan-gp"}}).size() == 1);
+  CHECK_THAT(lines({{"dcgan.loss", "wgan-gp"}})[0], Catch::Contains("dcgan.d_norm=none"));
+  CHECK(lines({{"dcgan.loss", "wgan-gp"}, {"dcgan.d_norm", "none"}}).empty());
 }
 
 TEST_CASE("SizesThatCannotBeBuiltAreRefused") {

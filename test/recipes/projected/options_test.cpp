@@ -25,6 +25,12 @@ TEST_CASE("TheAveragesHalfLifeFollowsTheBatchUnlessGiven") {
   CHECK(given.get("ema.half_life") == 3);
 }
 
+TEST_CASE("ARunFromOtherWeightsHasNoRampUp") {
+  Config config = config_of({{"run.init_from", "m.safetensors"}});
+  projected::facts().complete(config, {});
+  CHECK(config.get("ema.rampup") == 0);
+}
+
 TEST_CASE("PicturesAreSquaresOfPowersOfTwo") {
   for (const int64_t side : {16, 32, 64, 128, 256, 512, 1024})
     CHECK_NOTHROW(projected::facts().check_resolution(square_of(side)));

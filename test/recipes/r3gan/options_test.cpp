@@ -21,19 +21,57 @@ Config config_of(const std::map<std::string, Json>& values, const std::string& o
   return run_config(r3gan::facts(), values, origin);
 }
 
-Config of_preset(const std::string& name) {
-  Config config = config_of({});
+Config of_preset(const std::string& name,
+                 const std::string& init_from = "",
+                 const Site& site = {}) {
+  Config config = config_of({{"run.init_from", init_from}}, "flag --init-from");
   for (const PresetLayer& layer : preset_layers(name)) {
     for (const auto& [section, values] : layer.values.items()) {
       if (section != "recipe" && section != "save" && section != "samples" && section != "metrics")
         config.set_tree({{section, values}}, "preset " + name);
     }
   }
-  r3gan::facts().complete(config, {});
+  r3gan::facts().complete(config, site);
   return config;
 }
 
 }  // namespace
+
+// The official code has no other limit of the half-life than its own ramp.
+TEST_CASE("TheAverageIsAsLongAsThePaperHasIt") {
+  CHECK(of_preset("r3gan-cifar").read<EmaOptions>().rampup == 0);
+  CHECK(of_preset("r3gan-imagenet64").read<EmaOptions>().rampup == 0);
+  // A run that was begun with another value keeps it.
+  CHECK(of_preset("r3gan-cifar", "", {.goes_on = true}).read<EmaOptions>().rampup == 0.05);
+}
+
+// Its burn-in is for weights that were drawn.
+TEST_CASE("ARunFromOtherWeightsBeginsWhereTheRampsEnd") {
+  const Config config = of_preset("r3gan-cifar", "model.safetensors");
+  const auto o = config.read<Options>();
+  CHECK(o.gamma == Scheduled(0.005));
+  CHECK(o.ada.p == Scheduled(0.55));
+  for (const PlayerOptions& player : {o.G, o.D}) {
+    CHECK(player.adam.lr == Scheduled(5e-5));
+    CHECK(player.adam.beta2 == Scheduled(0.99));
+  }
+  CHECK(config.read<EmaOptions>().half_life.at(0) == 5'000'000);
+  CHECK(config.origin("G.adam.lr") == "auto (run.init_from)");
+  // What a user gives stays, and what a run was begun with.
+  Config given = config_of({{"G.adam.lr", {{"from", 1}, {"to", 2}, {"kimg", 3}}},
+                            {"run.init_from", "model.safetensors"}},
+                           "flag");
+  r3gan::facts().complete(given, {});
+  CHECK(given.read<Options>().G.adam.lr.at(0) == 1);
+  const Config later = of_preset("r3gan-cifar", "model.safetensors", {.goes_on = true});
+  CHECK(later.read<Options>().G.adam.lr == r3gan::burn_in(2e-4, 5e-5));
+}
+
+TEST_CASE("AdaptiveAugmentationIsRefusedForItSeesNothing") {
+  Config config = config_of({{"ada.mode", "ada"}}, "flag --aug");
+  CHECK_THROWS_WITH(r3gan::facts().complete(config, {}),
+                    Contains("ada.mode = ada (flag --aug)") && Contains("ada.mode=fixed"));
+}
 
 TEST_CASE("WidthsFollowTheResolution") {
   CHECK(stage_sizes({}, 32).widths == Sizes{768, 768, 768, 768});

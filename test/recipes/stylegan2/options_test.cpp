@@ -57,6 +57,27 @@ TEST_CASE("AutomaticBatchAndGammaAreTheReferences") {
   }
 }
 
+// The authors' code does so with --resume=MODEL.
+TEST_CASE("ARunFromOtherWeightsHasNoRampUp") {
+  const std::map<std::string, Json> values = {{"run.init_from", "m.safetensors"}};
+  Config config = config_of(values);
+  complete(config, {});
+  CHECK(value(config, "ema.rampup") == 0);
+  CHECK(config.origin("ema.rampup") == "auto (run.init_from)");
+  CHECK(value(config, "ada.kimg") == 100);
+  Config later = config_of(values);
+  complete(later, {.goes_on = true});
+  CHECK(value(later, "ema.rampup") == 0.05);
+}
+
+TEST_CASE("EveryLayerHasAFeatureMap") {
+  Config config = config_of({{"stylegan2.channel_base", 63}, {"data.resolution", 64}});
+  CHECK_THROWS_WITH(complete(config, {}),
+                    Catch::Contains("stylegan2.channel_base = 63: at least 64"));
+  Config least = config_of({{"stylegan2.channel_base", 64}, {"data.resolution", 64}});
+  CHECK_NOTHROW(complete(least, {}));
+}
+
 TEST_CASE("RectanglesGetTheAutomaticValuesOfASquareOfAsManyPixels") {
   for (const auto& [rectangle, side] :
        {std::pair(Size{128, 32}, 64), std::pair(Size{512, 128}, 256)}) {

@@ -35,6 +35,7 @@ TEST_CASE("EveryWayToSayThatMemoryIsShortIsUnderstood") {
                 true,
                 0},
            Case{"cuDNN error: CUDNN_STATUS_ALLOC_FAILED", true, 0},
+           Case{"FIND was unable to find an engine to execute this computation", true, 0},
            Case{"rank 1: all-reduce failed: NCCL error\nLast error:\nCuda failure 'out of memory'",
                 true,
                 0},

@@ -56,6 +56,16 @@ TEST_CASE("APlayerMayAccumulateByItself") {
   CHECK_THROWS_WITH(plan_player(plan, "G", 5), Catch::Contains("G.accumulate = 5"));
 }
 
+TEST_CASE("GroupsThatAMicroBatchSplitsAreSaid") {
+  CHECK(split_groups_text("D", 8, 4).empty());
+  CHECK(split_groups_text("D", 3, 1).empty());
+  CHECK_THAT(split_groups_text("D", 10, 4), Catch::Contains("groups have 2"));
+  CHECK_THAT(split_groups_text("D", 2, 4), Catch::Contains("groups have 2"));
+  for (const int64_t size : {1, 5, 7, 11})
+    CHECK_THAT(split_groups_text("D", size, 4),
+               Catch::Contains("each picture is a group of its own"));
+}
+
 TEST_CASE("NamesCountKimg") {
   CHECK(kimg_name(200'000, false) == "000200");
   CHECK(kimg_name(160, true) == "000000.160");
@@ -138,4 +148,14 @@ TEST_CASE("UnequalSharesAreSaid") {
   uneven.together = 4;
   CHECK(plan_batch(uneven, 3).text() == "batch 16 = 3 ranks x 4 to 8, in 4 units of 4");
   CHECK_THROWS_AS(plan_batch(uneven, 17), UserError);
+}
+
+// An elastic run of three ranks with 6 images each may have two with 9.
+TEST_CASE("InAnUnevenRunAPlayersAccumulationIsComeCloseTo") {
+  TrainOptions uneven = options(18);
+  uneven.uneven = true;
+  CHECK(plan_player(plan_batch(uneven, 3), "D", 2).micro_batch == 3);
+  const BatchPlan two = plan_player(plan_batch(uneven, 2), "D", 2);
+  CHECK(two.micro_batch * two.accumulate == 9);
+  CHECK(two.accumulate >= 2);
 }

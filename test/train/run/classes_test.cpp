@@ -67,10 +67,3 @@ TEST_CASE("OtherClassesAreNamed") {
   CHECK(class_difference(saved, {{"circle", 5}, {"square", 6}, {"star", 1}}) ==
         "now 3 classes, before 2: \"star\" is new");
 }
-
-TEST_CASE("ClassesAtTheEndOfATableGoWhereTheyHaveNoPicture") {
-  const ClassTable table = {{"a", 1}, {"b", 0}, {"c", 3}, {"d", 0}};
-  CHECK(without_empty_end(table, 3).size() == 3);
-  CHECK(without_empty_end(table, 2).size() == 4);
-  CHECK(without_empty_end(table, 5).size() == 4);
-}

@@ -49,13 +49,21 @@ at::Tensor pattern() {
   return torch::sin(torch::arange(3 * 16 * 16, at::kFloat)).view({1, 3, 16, 16});
 }
 
+EvaluationSubject subject_of(Generator& generator,
+                             int64_t reals = 256,
+                             const Size& size = square_of(16)) {
+  DataOptions data;
+  data.resolution = size;
+  return {.generator = generator, .dataset = shapes(reals), .data = data, .seed = 1, .cache = {}};
+}
+
 double measured(Painter::Paint paint,
                 int64_t classes = 0,
                 int64_t reals = 256,
                 FeatureNetwork* network = nullptr) {
   Painter generator(std::move(paint), classes);
   const auto group = join_on_cpu();
-  return Distinctness(*group, generator, shapes(reals), 1, network).measure({});
+  return Distinctness(*group, subject_of(generator, reals), network).measure({});
 }
 
 }  // namespace
@@ -139,11 +147,31 @@ TEST_CASE("AHundredPicturesKnownByHeartAreNoCollapse") {
   CHECK(measured(known, 0, kReals) > 0.4);
 }
 
+// A generator of pictures of a million pixels would need tens of gigabytes for 16 of them.
+TEST_CASE("LargePicturesAreMadeAFewAtATime") {
+  int64_t most = 0;
+  Painter generator([&most](const at::Tensor& z, const at::Tensor& labels) {
+    most = std::max(most, z.size(0));
+    return colours(z, labels);
+  });
+  const auto group = join_on_cpu();
+  const auto measure = [&](const Size& said) {
+    return Distinctness(*group, subject_of(generator, 256, said)).measure({});
+  };
+  const double of_small = measure(square_of(16));
+  CHECK(most == 16);
+  for (const Size& size : {square_of(1024), Size{384, 376}}) {
+    most = 0;
+    CHECK(measure(size) == of_small);
+    CHECK(most <= 4);
+  }
+}
+
 TEST_CASE("AnyNumberOfRanksMeasuresTheSame") {
   const auto measure = [](const Rendezvous& r) {
     Painter generator(colours);
     const auto group = join_on_cpu(r);
-    Distinctness distinctness(*group, generator, shapes(), 1);
+    Distinctness distinctness(*group, subject_of(generator));
     return NamedTensors{{"first", torch::tensor(distinctness.measure({}), at::kDouble)},
                         {"again", torch::tensor(distinctness.measure({}), at::kDouble)}};
   };

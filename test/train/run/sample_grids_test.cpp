@@ -34,8 +34,11 @@ class LabelPainter final : public Generator {
   at::Tensor images(const at::Tensor& z,
                     const at::Tensor& labels,
                     const SynthesisOptions&) override {
+    most = std::max(most, z.size(0));
     return labels.to(at::kByte).view({-1, 1, 1, 1}).expand({z.size(0), 3, 16, 16});
   }
+
+  int64_t most = 0;  // pictures that were made together
 
  private:
   int64_t classes_;
@@ -105,15 +108,29 @@ TEST_CASE("EachOfAFewClassesHasARowUnlessSomebodyHasSaidHowMany") {
 
 TEST_CASE("ConditionalGridsAreSortedByClass") {
   LabelPainter generator(3);
-  SampleGrids grids(generator, std::make_shared<FlatColours>(), grid_of(2, 3), 1);
+  SampleGrids grids(generator, std::make_shared<FlatColours>(), square_of(16), grid_of(2, 3), 1);
   CHECK(cell_values(grids.fake_grid()) == std::vector<int64_t>{0, 0, 1, 1, 2, 2});
   CHECK(cell_values(grids.real_grid()) == std::vector<int64_t>{100, 100, 0, 0, 102, 102});
+}
+
+// 64 pictures of a million pixels would need a hundred gigabytes in the largest layers.
+TEST_CASE("ASheetOfLargePicturesIsMadeAFewAtATime") {
+  const auto sheet = [](int64_t pixels) {
+    LabelPainter generator(3);
+    SampleGrids grids(
+        generator, std::make_shared<FlatColours>(), square_of(pixels), grid_of(8, 8), 1);
+    const std::vector<int64_t> cells = cell_values(grids.fake_grid());
+    return std::pair(generator.most, cells);
+  };
+  CHECK(sheet(16).first == 64);
+  CHECK(sheet(256).first == 16);
+  CHECK(sheet(1024) == std::pair(int64_t{4}, sheet(16).second));
 }
 
 TEST_CASE("GridsAreTheSameAtEveryCall") {
   const auto generator =
       toy_row().make_generator({}, {{"weight", torch::ones({5, 3 * 16 * 16})}}, "test");
-  SampleGrids grids(*generator, drawn_shapes(), grid_of(3, 2), 1);
+  SampleGrids grids(*generator, drawn_shapes(), square_of(16), grid_of(3, 2), 1);
   const Image grid = grids.fake_grid();
   CHECK(grid.width == 48);
   CHECK(grid.height == 32);

@@ -63,6 +63,21 @@ TEST_CASE("WhereReadsWaitAllHearInOneIterationLater") {
   }
 }
 
+TEST_CASE("ASaveIsGrantedOnceForEachRequest") {
+  const AssumeReadsWait assumed;
+  RequestExchange exchange(at::kFloat, 0);
+  std::vector<int64_t> granted;
+  bool asks = false;  // as rank 0 does, until it has saved
+  for (int64_t i = 0; i < 60; ++i) {
+    if (i == 30 || i == 40) asks = true;
+    if (exchange.heard(torch::tensor({0.0F, asks ? 1.0F : 0.0F, 5.0F}), i).save) {
+      granted.push_back(i);
+      asks = false;
+    }
+  }
+  CHECK(granted == std::vector<int64_t>{31, 41});
+}
+
 TEST_CASE("SlowIterationsAreLookedAtEachTime") {
   // With iterations of a second and more a stop is heard in the one after the next.
   const AssumeReadsWait assumed;
