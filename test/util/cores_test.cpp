@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sched.h>
 
+#include <algorithm>
 #include <map>
 
 #include "support/catch.h"
@@ -13,7 +14,8 @@ namespace gantrain {
 TEST_CASE("UsableCoresAreThoseOfTheAffinityMask") {
   cpu_set_t before;
   REQUIRE(sched_getaffinity(0, sizeof(before), &before) == 0);
-  CHECK(usable_cores() == CPU_COUNT(&before));
+  const int64_t in_mask = CPU_COUNT(&before);
+  CHECK(usable_cores() == std::min(in_mask, cores_of_quota().value_or(in_mask)));
   int first = 0;
   while (!CPU_ISSET(first, &before)) ++first;
   cpu_set_t one;

@@ -71,7 +71,9 @@ void end_ramps(Config& config, const Site& site, std::vector<std::string>& lines
                           "D.adam.beta2",
                           "ada.p",
                           "ema.half_life"}) {
-    if (!config.has(key) || config.said_by_user(key)) continue;
+    if (!config.has(key)) continue;
+    const bool scaled = starts_with(config.origin(key), "--lr-scale");
+    if (config.said_by_user(key) && !scaled) continue;
     const Json ramp = config.get(key);
     if (!ramp.is_object() || !ramp.contains("to")) continue;
     config.set(key, ramp["to"], "auto (run.init_from)");

@@ -63,6 +63,11 @@ TEST_CASE("ARunFromOtherWeightsBeginsWhereTheRampsEnd") {
                            "flag");
   r3gan::facts().complete(given, {});
   CHECK(given.read<Options>().G.adam.lr.at(0) == 1);
+  // A ramp that follows the batch is none of the user's.
+  Config scaled = config_of({{"G.adam.lr", {{"from", 4}, {"to", 2}, {"kimg", 3}}}}, "--lr-scale");
+  scaled.set("run.init_from", "model.safetensors", "flag");
+  r3gan::facts().complete(scaled, {});
+  CHECK(scaled.read<Options>().G.adam.lr == Scheduled(2));
   const Config later = of_preset("r3gan-cifar", "model.safetensors", {.goes_on = true});
   CHECK(later.read<Options>().G.adam.lr == r3gan::burn_in(2e-4, 5e-5));
 }
